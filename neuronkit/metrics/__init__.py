@@ -1,0 +1,1 @@
+"""Metrics of the four papers: arrays in, arrays out."""

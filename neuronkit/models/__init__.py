@@ -1,0 +1,1 @@
+"""Models of the four papers and the one tap into their units."""
