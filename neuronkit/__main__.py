@@ -1,0 +1,3 @@
+from neuronkit.companion.cli import main
+
+main(prog_name="neuronkit")

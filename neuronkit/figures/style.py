@@ -1,0 +1,15 @@
+"""Colours and marks: the same thing looks the same in every figure, in grey too (each has a mark of its own)."""
+
+from pathlib import Path
+
+SHEET = Path(__file__).with_name("neuronkit.mplstyle")
+
+# From Okabe and Ito's palette, which colour-blind readers can tell apart.
+REGULARISERS = {
+    "l2": {"color": "#0072B2", "marker": "o", "label": "L2"},
+    "l1": {"color": "#D55E00", "marker": "s", "label": "L1"},
+    "dropout": {"color": "#009E73", "marker": "^", "label": "dropout"},
+}
+STRENGTH = {"l2": "L2 strength", "l1": "L1 strength", "dropout": "dropout probability p"}
+REPORTED = {"color": "black", "marker": "D", "linestyle": "none", "markerfacecolor": "none", "label": "paper"}
+UNTRAINED = {"color": "0.6"}

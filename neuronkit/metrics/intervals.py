@@ -1,0 +1,30 @@
+"""Means with 95 % intervals over replicates (runs, seeds, trials)."""
+
+import numpy as np
+import scipy.stats
+
+from neuronkit import InputError
+
+
+def mean_interval(values, *, seed: int = 0) -> tuple[float, float, float]:
+    """(mean, low, high): the mean of n replicates and its 95 % interval.
+
+    Student's t below 20 replicates, where a bootstrap covers too little (74 % with 3, 87 % with 9); from 20 up the
+    percentile bootstrap with 10,000 draws from `seed`. With one replicate the interval is nan.
+    Raises InputError for no value or one that is not finite.
+
+    >>> [round(v, 3) for v in mean_interval([1.0, 2.0, 3.0])]
+    [2.0, -0.484, 4.484]
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
+        raise InputError("an interval needs one-dimensional finite values: leave out what could not be computed.")
+    mean, n = values.mean(), len(values)
+    if n == 1:
+        return float(mean), np.nan, np.nan
+    if n < 20:
+        half = scipy.stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n)
+        return float(mean), float(mean - half), float(mean + half)
+    draws = np.random.default_rng(seed).integers(n, size=(10_000, n))
+    low, high = np.percentile(values[draws].mean(1), [2.5, 97.5])
+    return float(mean), float(low), float(high)

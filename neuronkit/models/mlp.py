@@ -1,0 +1,288 @@
+"""The multi-layer perceptrons of paper 1, trained as one ensemble.
+
+One *run* of the paper is 30 networks that differ in their regularisation only: they share the seed, and so the
+initial weights, the split and (here) the batches and the dropout draws. They can therefore be trained together:
+layer l of M networks is one tensor (M, in, out) and a step is three batched matrix products, with no loop
+over networks. Each network ends with the weights that it would have if it were trained alone.
+
+Network: Linear(784, 64) - ReLU - dropout(p) - Linear(64, 64) - ReLU - dropout(p) - Linear(64, 10).
+Loss: mean cross-entropy + l1 Σ|W| + l2 ΣW² over the three weight matrices (no ½, biases free); the penalty passes
+through Adam like the rest of the gradient. [paper 1, section 3]
+"""
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from neuronkit import InputError
+
+HIDDEN = (64, 64)
+SEED = 286436723  # of the paper's run 0; run r has SEED + r, the untrained network u SEED + 1000 + u
+CHECKPOINT_SECONDS = 20.0
+
+
+def table1() -> list[dict]:
+    """The 30 regularisation settings of the paper's Table 1, in its order: l2 (9), l1 (7), dropout (14).
+
+    Each is {"varied": "l2" | "l1" | "dropout", "l2": float, "l1": float, "dropout": float}; what is varied beside
+    l2 has l2 = 1e-5.
+    """
+    l2 = [{"varied": "l2", "l2": float(s), "l1": 0.0, "dropout": 0.0} for s in np.logspace(-5, -1, 9)]
+    l1 = [{"varied": "l1", "l2": 1e-5, "l1": float(s), "dropout": 0.0} for s in np.logspace(-5, -2, 7)]
+    dropout = [{"varied": "dropout", "l2": 1e-5, "l1": 0.0, "dropout": k / 20} for k in range(1, 15)]
+    return l2 + l1 + dropout
+
+
+def jobs(images, labels, *, runs: int, seed: int, epochs: int) -> list[dict]:
+    """The arguments of `train_ensemble` for `runs` runs of Table 1, in two parts each so that two cores share a run.
+
+    The same arguments find the same networks in the store, whichever notebook asks for them.
+    """
+    settings = table1()
+    parts = [[s for s in settings if s["varied"] != "dropout"], [s for s in settings if s["varied"] == "dropout"]]
+    return [
+        {"images": images, "labels": labels, "settings": part, "seed": seed + run, "epochs": epochs}
+        for run in range(runs)
+        for part in parts
+    ]
+
+
+def initial_weights(seed: int, sizes=(784, *HIDDEN, 10)) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """PyTorch's default initialisation: [(W (out, in), b (out,)), …], the same as seeding nn.Linear in a row."""
+    generator = torch.Generator().manual_seed(seed)
+    layers = []
+    for fan_in, fan_out in zip(sizes, sizes[1:], strict=False):
+        weight = torch.empty(fan_out, fan_in)
+        torch.nn.init.kaiming_uniform_(weight, a=5**0.5, generator=generator)
+        bias = torch.empty(fan_out).uniform_(-(fan_in**-0.5), fan_in**-0.5, generator=generator)
+        layers.append((weight, bias))
+    return layers
+
+
+def split(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of the train and validation parts, 9 : 1, as torch.utils.data.random_split draws them with `seed`."""
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed)).numpy()
+    return order[: n - n // 10], order[n - n // 10 :]
+
+
+def train_ensemble(
+    images,
+    labels,
+    *,
+    settings: list[dict],
+    seed: int,
+    epochs: int,
+    batch: int = 200,
+    lr: float = 1e-3,
+    progress=lambda steps, what: steps,
+    checkpoint: Path | None = None,
+) -> dict:
+    """Train one network per setting on the train part of the images, all at once. [paper 1, section 3]
+
+    images: (N, D) or (N, side, side), uint8 (divided by 255) or float; labels (N,) int.
+    settings: dicts with l1, l2 ≥ 0 and 0 ≤ dropout < 1, as in `table1`. seed: of initial weights, split, batches and dropout.
+    progress: wraps the range of epochs. checkpoint: a folder; what is there is resumed, and the state is saved
+    there between epochs, so that a killed training loses at most `CHECKPOINT_SECONDS` and one epoch.
+
+    Returns {"weights": [{"W": (M, out, in), "b": (M, out)}, …], "loss": (epochs, M)}, float32; the loss is the
+    mean cross-entropy of the training batches without the penalty.
+    Raises InputError for settings out of range, epochs < 1, fewer images than a batch, or a loss that is not
+    finite (with the epoch).
+    """
+    _check(settings, epochs, batch, len(images))
+    # Strong penalties drive weights and moments below the smallest normal float, where arithmetic is slow.
+    torch.set_flush_denormal(True)
+    train, _ = split(len(images), seed)
+    x, y = _pixels(np.asarray(images)[train]), torch.as_tensor(np.asarray(labels)[train], dtype=torch.int64)
+    layers = initial_weights(seed, (x.shape[1], *HIDDEN, int(np.max(labels)) + 1))
+    ensemble = Ensemble(layers, settings, batch=batch, lr=lr)
+    losses, saved = _resume(ensemble, checkpoint), time.monotonic()
+    for epoch in progress(range(len(losses), epochs), f"training {len(settings)} networks"):
+        # One stream per epoch, so that a resumed training draws what an uninterrupted one would.
+        random = np.random.default_rng([seed, epoch])
+        batches = random.permutation(len(x))[: len(x) // batch * batch].reshape(-1, batch)
+        loss = torch.stack([ensemble.step(x[b], y[b], random) for b in torch.from_numpy(batches)]).mean(0)
+        if not torch.isfinite(loss).all():
+            worst = settings[int((~torch.isfinite(loss)).nonzero()[0])]
+            raise InputError(f"the loss is not finite in epoch {epoch} with {worst}: use a smaller learning rate.")
+        losses.append(loss.numpy())
+        if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS and epoch + 1 < epochs:
+            _save(ensemble, losses, checkpoint)
+            saved = time.monotonic()
+    return {"weights": ensemble.weights(), "loss": np.stack(losses)}
+
+
+class Ensemble:
+    """M networks of one shape, the state of their training and one `step` of Adam for all of them."""
+
+    def __init__(self, layers, settings, *, batch: int, lr: float):
+        def column(name):
+            return torch.tensor([float(s[name]) for s in settings])[:, None, None]  # (M, 1, 1)
+
+        m = len(settings)
+        self.l1, self.l2, self.dropout = column("l1"), column("l2"), column("dropout")
+        self.scale = 1 / (1 - self.dropout)
+        self.W = [w.T.repeat(m, 1, 1) for w, _ in layers]  # (M, in, out)
+        self.b = [b.repeat(m, 1, 1) for _, b in layers]  # (M, 1, out)
+        self.parameters = [torch.nn.Parameter(p, requires_grad=False) for p in self.W + self.b]
+        # Reused in every step: fresh tensors of this size cost more in page faults than the arithmetic on them.
+        for p in self.parameters:
+            p.grad = torch.zeros_like(p)
+        self.gW, self.gb = [[p.grad for p in self.parameters[i : i + 3]] for i in (0, 3)]
+        self.sign = [torch.empty_like(w) for w in self.W]
+        self.h = [torch.empty(m, batch, w.shape[2]) for w in self.W]  # hidden, hidden, logits
+        self.adam = torch.optim.Adam(self.parameters, lr=lr, fused=True)
+        self.one_hot = torch.eye(self.W[-1].shape[2])
+
+    def step(self, x: torch.Tensor, y: torch.Tensor, random: np.random.Generator) -> torch.Tensor:
+        """One step of Adam on the batch x (B, D), y (B,); returns the mean cross-entropy of each network (M,)."""
+        loss = self.gradients(x, y, random)
+        for w, grad, sign in zip(self.W, self.gW, self.sign, strict=True):
+            if self.l1.any():
+                grad.addcmul_(torch.sign(w, out=sign), self.l1)
+            grad.addcmul_(w, 2 * self.l2)
+        self.adam.step()
+        return loss
+
+    def gradients(self, x, y, random) -> torch.Tensor:
+        """Fill the gradients of the mean cross-entropy, written out by hand; returns the loss (M,)."""
+        m, batch = len(self.l1), len(x)
+        x = x.expand(m, *x.shape)  # (M, B, D), without a copy
+        a = x
+        for layer, h in enumerate(self.h):
+            torch.baddbmm(self.b[layer], a, self.W[layer], out=h)
+            if layer < 2:
+                h.relu_()
+                if self.dropout.any():
+                    # The same draw for each network: network m drops where it lies below its own rate.
+                    draw = torch.from_numpy(random.random((batch, h.shape[2]), dtype=np.float32))
+                    h.mul_(draw >= self.dropout).mul_(self.scale)
+            a = h
+        log_p = torch.log_softmax(a, -1)  # (M, B, classes)
+        loss = -log_p[:, torch.arange(batch), y].mean(1)
+        delta = log_p.exp_().sub_(self.one_hot[y]).div_(batch)
+        for layer in (2, 1, 0):
+            below = self.h[layer - 1] if layer else x
+            torch.bmm(below.transpose(1, 2), delta, out=self.gW[layer])
+            torch.sum(delta, 1, keepdim=True, out=self.gb[layer])
+            if layer:
+                # A unit that ReLU or dropout silenced is 0 here; the others carry the dropout scale.
+                delta = torch.bmm(delta, self.W[layer].transpose(1, 2)).mul_(below > 0)
+                if self.dropout.any():
+                    delta.mul_(self.scale)
+        return loss
+
+    def weights(self) -> list[dict]:
+        """[{"W": (M, out, in), "b": (M, out)}, …] as NumPy arrays in PyTorch's orientation."""
+        return [
+            {"W": w.transpose(1, 2).contiguous().numpy(), "b": b.squeeze(1).numpy().copy()}
+            for w, b in zip(self.W, self.b, strict=True)
+        ]
+
+    def state(self) -> dict:
+        """Everything that the next step depends on, as a flat dict of tensors."""
+        state = {f"parameter{i}": p.data for i, p in enumerate(self.parameters)}
+        for i, moments in self.adam.state_dict()["state"].items():
+            state |= {f"adam{i}.{name}": value for name, value in moments.items()}
+        return state
+
+    def load_state(self, state: dict) -> None:
+        """Take over a `state`."""
+        adam = self.adam.state_dict()
+        for i, p in enumerate(self.parameters):
+            p.data.copy_(state[f"parameter{i}"])
+            names = ("step", "exp_avg", "exp_avg_sq")
+            adam["state"][i] = {name: state[f"adam{i}.{name}"] for name in names}
+        self.adam.load_state_dict(adam)
+
+
+def accuracy(weights: list[dict], images, labels) -> np.ndarray:
+    """Fraction of images (N, …) that each of M networks gives its label (N,): (M,); no dropout."""
+    x, y = _pixels(images), np.asarray(labels)
+    right = np.zeros(len(weights[0]["b"]))
+    for chunk in torch.arange(len(x)).split(2000):
+        a = x[chunk].expand(len(right), -1, -1)
+        for layer in weights:
+            W, b = torch.tensor(layer["W"]), torch.tensor(layer["b"])
+            a = torch.baddbmm(b[:, None], a.relu(), W.transpose(1, 2))  # pixels are ≥ 0: relu leaves them
+        right += (a.argmax(-1).numpy() == y[chunk.numpy()]).sum(1)
+    return right / len(x)
+
+
+def statistics(networks: dict, train: dict, test: dict, *, seed: int) -> dict:
+    """What Figure S1 shows of the networks of `train_ensemble`: accuracies and weight statistics, each (M,).
+
+    train, test: {"image": (N, …), "label": (N,)}; the train accuracy is that of the part trained on with `seed`.
+    """
+    part, _ = split(len(train["label"]), seed)
+    return {
+        "train_accuracy": accuracy(networks["weights"], train["image"][part], train["label"][part]),
+        "test_accuracy": accuracy(networks["weights"], test["image"], test["label"]),
+        **weight_statistics(networks["weights"]),
+    }
+
+
+def untrained(images, labels, *, n: int, seed: int) -> dict:
+    """Statistics of n networks without training, of seeds seed … seed + n - 1, each (n,): the paper's reference."""
+    classes = int(np.max(labels)) + 1
+    sizes = (int(np.prod(np.shape(images)[1:])), *HIDDEN, classes)
+    drawn = [initial_weights(seed + i, sizes) for i in range(n)]
+    weights = [
+        {"W": torch.stack([net[layer][0] for net in drawn]).numpy(), "b": torch.stack([net[layer][1] for net in drawn]).numpy()}
+        for layer in range(len(sizes) - 1)
+    ]
+    return {"test_accuracy": accuracy(weights, images, labels), **weight_statistics(weights)}
+
+
+def weight_statistics(weights: list[dict], *, near_zero: float = 1e-3) -> dict[str, np.ndarray]:
+    """Σ|W|, ΣW² and sparsity (the fraction with |W| < near_zero) over all weight matrices, each (M,). [paper 1, S1]"""
+    flat = np.concatenate([layer["W"].reshape(len(layer["W"]), -1) for layer in weights], axis=1).astype(np.float64)
+    return {
+        "l1_norm": np.abs(flat).sum(1),
+        "l2_norm": (flat**2).sum(1),
+        "sparsity": (np.abs(flat) < near_zero).mean(1),
+    }
+
+
+def _check(settings, epochs, batch, n) -> None:
+    for s in settings:
+        if not (s["l1"] >= 0 and s["l2"] >= 0):
+            raise InputError(f"a regularisation strength below 0 was given ({s}): use 0 or more.")
+        if not 0 <= s["dropout"] < 1:
+            raise InputError(f"dropout is {s['dropout']}: it must be at least 0 and below 1.")
+    if not settings:
+        raise InputError("no setting was given: there is nothing to train.")
+    if epochs < 1:
+        raise InputError(f"epochs is {epochs}: train for at least 1 epoch.")
+    if n - n // 10 < batch:
+        raise InputError(f"{n - n // 10} training images are fewer than one batch of {batch}: give more images.")
+
+
+def _pixels(images) -> torch.Tensor:
+    images = np.asarray(images)
+    flat = torch.from_numpy(np.ascontiguousarray(images.reshape(len(images), -1)))
+    return flat.float().div_(255) if images.dtype == np.uint8 else flat.float()
+
+
+def _resume(ensemble: Ensemble, checkpoint: Path | None) -> list[np.ndarray]:
+    """Load the checkpoint where there is one; returns the losses of the epochs that are done."""
+    from safetensors.torch import load_file
+
+    if checkpoint is None or not (checkpoint / "state.safetensors").exists():
+        return []
+    state = load_file(checkpoint / "state.safetensors")
+    losses = list(state.pop("losses").numpy())
+    ensemble.load_state(state)
+    return losses
+
+
+def _save(ensemble: Ensemble, losses: list[np.ndarray], checkpoint: Path) -> None:
+    from safetensors.torch import save_file
+
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    aside = checkpoint / "state.new"
+    save_file(ensemble.state() | {"losses": torch.from_numpy(np.stack(losses))}, aside)
+    os.replace(aside, checkpoint / "state.safetensors")
