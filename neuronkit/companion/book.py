@@ -76,7 +76,8 @@ def _exists(page: Path) -> bool:
 def _sphinx(stage: Path, html: Path) -> None:
     out = stage.parent / f"{stage.name}.built"
     shutil.rmtree(out, ignore_errors=True)
-    command = [sys.executable, "-m", "jupyter_book", "build", str(stage), "--path-output", str(out)]
+    jupyter_book = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", jupyter_book, "build", str(stage), "--path-output", str(out)]
     done = subprocess.run([*command, "--all", "-W", "--keep-going"], capture_output=True, text=True)
     built = out / "_build" / "html"
     if done.returncode or not (built / "index.html").is_file():

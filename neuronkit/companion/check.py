@@ -19,7 +19,8 @@ def complaints(run: runs.Run) -> list[str]:
     html = book.pages(run)
     if not (html / "index.html").is_file():
         return [*found, f"run {run.name} has no pages: build it"]
-    made = {name: _page(file) for file in sorted(html.rglob("*.html")) if (name := str(file.relative_to(html)))}
+    files = [f for f in sorted(html.rglob("*.html")) if "_static" not in f.relative_to(html).parts]
+    made = {str(file.relative_to(html)): _page(file) for file in files}
     anchors = {name: {tag.get("id") or tag.get("name") for tag in soup.find_all(True)} for name, soup in made.items()}
     for name, soup in made.items():
         found += [f"{name}: {c}" for c in _of_page(html, name, soup, anchors)]

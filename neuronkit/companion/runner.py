@@ -134,6 +134,8 @@ def _execute(notebook, parameters, key, parts, cell: Path, workers: int, run_nam
     about = {"parameters": parameters, "defaults": defaults, "data": notebook.about.get("data", [])}
     (cell / "run.json").write_text(json.dumps(about))
     environment = {"NEURONKIT_CELL": str(cell), "NEURONKIT_JOBS": str(workers)}
+    # tqdm misses its widgets as soon as a library imports it in a kernel, and says so on the page.
+    quiet = "import warnings; warnings.filterwarnings('ignore', 'IProgress not found')"
     start, out = time.monotonic(), cell / "notebook.ipynb"
     try:
         executed = papermill.execute_notebook(
@@ -143,7 +145,7 @@ def _execute(notebook, parameters, key, parts, cell: Path, workers: int, run_nam
             progress_bar=False,
             extra_arguments=[
                 "--IPKernelApp.log_level=40",
-                f"--IPKernelApp.exec_lines=import os; os.environ.update({environment!r})",
+                f"--IPKernelApp.exec_lines=import os; os.environ.update({environment!r}); {quiet}",
             ],
         )
     except papermill.PapermillExecutionError as error:

@@ -225,16 +225,16 @@ def statistics(networks: dict, train: dict, test: dict, *, seed: int) -> dict:
     }
 
 
-def untrained(images, labels, *, n: int, seed: int) -> dict:
+def untrained(image, label, *, n: int, seed: int) -> dict:
     """Statistics of n networks without training, of seeds seed … seed + n - 1, each (n,): the paper's reference."""
-    classes = int(np.max(labels)) + 1
-    sizes = (int(np.prod(np.shape(images)[1:])), *HIDDEN, classes)
+    classes = int(np.max(label)) + 1
+    sizes = (int(np.prod(np.shape(image)[1:])), *HIDDEN, classes)
     drawn = [initial_weights(seed + i, sizes) for i in range(n)]
     weights = [
         {"W": torch.stack([net[layer][0] for net in drawn]).numpy(), "b": torch.stack([net[layer][1] for net in drawn]).numpy()}
         for layer in range(len(sizes) - 1)
     ]
-    return {"test_accuracy": accuracy(weights, images, labels), **weight_statistics(weights)}
+    return {"test_accuracy": accuracy(weights, image, label), **weight_statistics(weights)}
 
 
 def weight_statistics(weights: list[dict], *, near_zero: float = 1e-3) -> dict[str, np.ndarray]:
