@@ -37,6 +37,7 @@ def run_card() -> None:
 
 def commit() -> str:
     """The checkout's commit, and whether files of it were changed since."""
+
     def git(*words):
         done = subprocess.run(["git", "-C", str(places.root()), *words], capture_output=True, text=True)
         return done.stdout.strip() if done.returncode == 0 else ""

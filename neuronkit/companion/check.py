@@ -69,7 +69,7 @@ def _of_page(html: Path, name: str, soup, anchors: dict) -> list[str]:
         for element in soup.find_all(tag):
             address = element.get(attribute, "")
             loaded = tag != "link" or not {"canonical", "author", "license"} & set(element.get("rel", []))
-            if loaded and urlsplit(address).scheme not in ("", "data") or address.startswith("//"):
+            if (loaded and urlsplit(address).scheme not in ("", "data")) or address.startswith("//"):
                 found.append(f"loads {address}")
             elif address and urlsplit(address).scheme == "" and not _target(html, name, address).exists():
                 found.append(f"lacks {address}")

@@ -76,7 +76,9 @@ def build(selected, **options):
     made = runner.run(list(selected), say=click.echo, **options)
     page = book.build(made, say=click.echo)
     _check(made)
-    click.echo(f"The book of run {made.name} is ready after {(time.monotonic() - start) / 60:.1f} minutes. Open:\n{page}")
+    click.echo(
+        f"The book of run {made.name} is ready after {(time.monotonic() - start) / 60:.1f} minutes. Open:\n{page}"
+    )
 
 
 @main.command()

@@ -8,6 +8,7 @@ Python count with the package that they lie in.
 import ast
 import hashlib
 import importlib.metadata
+import inspect
 import json
 import sys
 from functools import cache
@@ -30,7 +31,11 @@ def without_docstrings(tree: ast.AST) -> ast.AST:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
                 node.body = node.body[1:]
     return tree
 
@@ -68,9 +73,9 @@ def code(names: set[str], package: Path = PACKAGE) -> dict[str, str]:
 
 def of_call(function, arguments: dict) -> tuple[str, dict]:
     """(key, what it is made of) of a call of a function of neuronkit with all its arguments."""
-    module = sys.modules.get(function.__module__)
+    module = sys.modules.get(getattr(function, "__module__", ""))
     named = getattr(module, getattr(function, "__name__", ""), None)
-    if named is not function or not function.__module__.startswith("neuronkit."):
+    if not inspect.isfunction(function) or named is not function or not module.__name__.startswith("neuronkit."):
         raise InputError(
             f"{getattr(function, '__qualname__', function)} can't be cached: only a function that stands at the top of "
             "a neuronkit module can, as its code is part of the key."

@@ -14,7 +14,6 @@ import yaml
 from neuronkit import InputError, unknown
 from neuronkit.companion import places
 
-
 REASONS = ("needs the hub", "needs a licence", "not at this scale", "not in this profile")
 
 _ledger = {"records": {}, "exhibits": {}, "claims": {}}
@@ -77,7 +76,9 @@ def judge(
     Raises InputError for an unknown id, low > high, a value that is not finite, or a part judged twice.
     """
     _entry("claims", claim_id)
-    asked = [(name, bound) for name, bound in (("above", above), ("below", below), ("within", within)) if bound is not None]
+    asked = [
+        (name, bound) for name, bound in (("above", above), ("below", below), ("within", within)) if bound is not None
+    ]
     if len(asked) != 1:
         raise InputError(f"claim {claim_id} needs one of above=, below=, within=; it was given {len(asked)}.")
     value, low, high = (float(v) for v in (value, low, high))

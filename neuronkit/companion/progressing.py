@@ -5,7 +5,6 @@ import os
 import time
 from pathlib import Path
 
-
 _PARENT = os.getppid()
 
 

@@ -42,7 +42,7 @@ def run(
     """
     import filelock
 
-    name = name or profile
+    name = profile if name is None else name
     runs.check_name(name)
     selected = [notebooks.read(n).name for n in selected] or list(notebooks.names())
     settings = notebooks.settings(selected, profile, list(given))

@@ -72,9 +72,7 @@ def notebook_key(notebook: notebooks.Notebook, parameters: dict) -> tuple[str, d
     import ast
 
     about = notebook.about
-    shown = {
-        kind: {i: _book(kind).get(i) for i in about.get(kind, [])} for kind in ("exhibits", "claims")
-    }
+    shown = {kind: {i: _book(kind).get(i) for i in about.get(kind, [])} for kind in ("exhibits", "claims")}
     paths = {n: Path(v) for n, v in parameters.items() if isinstance(v, str) and "/" in v and Path(v).exists()}
     parts = {
         "source": notebook.text,

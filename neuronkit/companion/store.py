@@ -18,7 +18,6 @@ from neuronkit import InputError
 from neuronkit.companion import keys, places
 from neuronkit.companion.progressing import progress
 
-
 AMBIENT = ("progress", "checkpoint")  # arguments that a computation is given and that do not change its result
 
 
@@ -75,8 +74,12 @@ def sweep(function, jobs: list[dict], *, workers: int | None = None) -> list[Res
         return [cached(function, **job) for job in jobs]
     pool = joblib.Parallel(n_jobs=min(workers, len(missing)), return_as="generator_unordered")
     done = pool(joblib.delayed(_in_worker)(function, job) for job in missing)
-    for _ in progress(done, f"jobs of {function.__name__}", total=len(missing)):
-        pass
+    try:
+        for _ in progress(done, f"jobs of {function.__name__}", total=len(missing)):
+            pass
+    finally:
+        # A pool that outlives the sweep keeps the kernel from ending in time; it is then killed and leaves files.
+        joblib.externals.loky.get_reusable_executor().shutdown(wait=True)
     return [cached(function, **job) for job in jobs]
 
 

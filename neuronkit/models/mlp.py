@@ -10,6 +10,7 @@ Loss: mean cross-entropy + l1 Σ|W| + l2 ΣW² over the three weight matrices (n
 through Adam like the rest of the gradient. [paper 1, section 3]
 """
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -93,26 +94,40 @@ def train_ensemble(
     finite (with the epoch).
     """
     _check(settings, epochs, batch, len(images))
-    # Strong penalties drive weights and moments below the smallest normal float, where arithmetic is slow.
-    torch.set_flush_denormal(True)
     train, _ = split(len(images), seed)
     x, y = _pixels(np.asarray(images)[train]), torch.as_tensor(np.asarray(labels)[train], dtype=torch.int64)
     layers = initial_weights(seed, (x.shape[1], *HIDDEN, int(np.max(labels)) + 1))
     ensemble = Ensemble(layers, settings, batch=batch, lr=lr)
     losses, saved = _resume(ensemble, checkpoint), time.monotonic()
-    for epoch in progress(range(len(losses), epochs), f"training {len(settings)} networks"):
-        # One stream per epoch, so that a resumed training draws what an uninterrupted one would.
-        random = np.random.default_rng([seed, epoch])
-        batches = random.permutation(len(x))[: len(x) // batch * batch].reshape(-1, batch)
-        loss = torch.stack([ensemble.step(x[b], y[b], random) for b in torch.from_numpy(batches)]).mean(0)
-        if not torch.isfinite(loss).all():
-            worst = settings[int((~torch.isfinite(loss)).nonzero()[0])]
-            raise InputError(f"the loss is not finite in epoch {epoch} with {worst}: use a smaller learning rate.")
-        losses.append(loss.numpy())
-        if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS and epoch + 1 < epochs:
-            _save(ensemble, losses, checkpoint)
-            saved = time.monotonic()
+    with _without_denormals():
+        for epoch in progress(range(len(losses), epochs), f"training {len(settings)} networks"):
+            losses.append(_epoch(ensemble, x, y, batch, seed, epoch))
+            if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS and epoch + 1 < epochs:
+                _save(ensemble, losses, checkpoint)
+                saved = time.monotonic()
     return {"weights": ensemble.weights(), "loss": np.stack(losses)}
+
+
+def _epoch(ensemble, x, y, batch: int, seed: int, epoch: int) -> np.ndarray:
+    """One pass over x, y; the mean loss of each network (M,)."""
+    # One stream per epoch, so that a resumed training draws what an uninterrupted one would.
+    random = np.random.default_rng([seed, epoch])
+    batches = torch.from_numpy(random.permutation(len(x))[: len(x) // batch * batch].reshape(-1, batch))
+    loss = torch.stack([ensemble.step(x[b], y[b], random) for b in batches]).mean(0)
+    if not torch.isfinite(loss).all():
+        network = int((~torch.isfinite(loss)).nonzero()[0])
+        raise InputError(f"the loss of network {network} is not finite in epoch {epoch}: use a smaller learning rate.")
+    return loss.numpy()
+
+
+@contextlib.contextmanager
+def _without_denormals():
+    """Strong penalties drive weights and moments below the smallest normal float, where arithmetic is slow."""
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
 
 
 class Ensemble:
@@ -231,7 +246,10 @@ def untrained(image, label, *, n: int, seed: int) -> dict:
     sizes = (int(np.prod(np.shape(image)[1:])), *HIDDEN, classes)
     drawn = [initial_weights(seed + i, sizes) for i in range(n)]
     weights = [
-        {"W": torch.stack([net[layer][0] for net in drawn]).numpy(), "b": torch.stack([net[layer][1] for net in drawn]).numpy()}
+        {
+            "W": torch.stack([net[layer][0] for net in drawn]).numpy(),
+            "b": torch.stack([net[layer][1] for net in drawn]).numpy(),
+        }
         for layer in range(len(sizes) - 1)
     ]
     return {"test_accuracy": accuracy(weights, image, label), **weight_statistics(weights)}
@@ -263,7 +281,7 @@ def _check(settings, epochs, batch, n) -> None:
 
 def _pixels(images) -> torch.Tensor:
     images = np.asarray(images)
-    flat = torch.from_numpy(np.ascontiguousarray(images.reshape(len(images), -1)))
+    flat = torch.tensor(images.reshape(len(images), -1))  # a copy: what comes from the store is read-only
     return flat.float().div_(255) if images.dtype == np.uint8 else flat.float()
 
 

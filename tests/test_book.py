@@ -1,0 +1,58 @@
+"""The smoke book, parsed as a browser would load it."""
+
+import json
+
+import bs4
+import pytest
+
+from neuronkit.companion import check, notebooks
+
+
+@pytest.fixture(scope="session")
+def html(smoke):
+    return smoke / "_build" / "runs" / "smoke" / "html"
+
+
+def page(html, name):
+    return bs4.BeautifulSoup((html / name).read_text(), "html.parser")
+
+
+def test_every_notebook_and_page_of_the_contents_is_there(html):
+    for name in notebooks.names():
+        assert (html / "notebooks" / f"{name}.html").is_file()
+    for name in ("intro", "rerun", "glossary", "references", "1_modularity"):
+        assert (html / "book" / f"{name}.html").is_file()
+
+
+def test_the_first_page_leads_to_the_chapter(html):
+    assert "intro.html" in (html / "index.html").read_text()
+    links = {a["href"] for a in page(html, "book/intro.html").find_all("a", href=True)}
+    assert "1_modularity.html" in links
+
+
+def test_mathematics_is_drawn_from_the_disk(html):
+    scripts = [s.get("src", "") for s in page(html, "notebooks/1_modularity/01_networks.html").find_all("script")]
+    mathjax = [s for s in scripts if "mathjax" in s]
+    assert mathjax and not any(s.startswith("http") for s in mathjax)
+
+
+def test_figures_have_caption_number_and_alternative_text(html):
+    figures = page(html, "notebooks/1_modularity/01_networks.html").find_all("figure")
+    assert figures
+    for figure in figures:
+        assert len(figure.img["alt"]) >= 8 and figure.figcaption.find(class_="caption-number")
+
+
+def test_the_page_has_its_run_card_verdicts_and_exercises(html):
+    text = page(html, "notebooks/1_modularity/01_networks.html").get_text(" ")
+    for expected in ("computed at", "the paper says", "21 of 270", "Exercise 1", "Solution to"):
+        assert expected in text
+    assert "networks fall short" in text and "{glue" not in text and "Injected" not in text
+
+
+def test_executed_notebooks_are_the_same_but_for_the_results(smoke):
+    for file in (smoke / "store").glob("*/notebook.ipynb"):
+        node = json.loads(file.read_text())
+        assert "papermill" not in node["metadata"]
+        assert [c["id"] for c in node["cells"]] == [f"cell-{i:03}" for i in range(len(node["cells"]))]
+        assert not check._machine(file.read_text())
