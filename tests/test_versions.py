@@ -15,8 +15,8 @@ PINNED = {canonicalize_name(name): version for name, version in (line.split("=="
 
 
 def requirements():
-    listed = PROJECT["dependencies"] + sum(PROJECT["optional-dependencies"].values(), [])
-    return [Requirement(line) for line in listed]
+    extras = PROJECT["optional-dependencies"].values()
+    return [Requirement(line) for group in (PROJECT["dependencies"], *extras) for line in group]
 
 
 def test_every_requirement_is_pinned_to_a_version_it_allows():

@@ -47,7 +47,7 @@ class Parameter:
     def _one(self, text, kind: str):
         try:
             value = self._parse(text, kind)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, KeyError, OverflowError):
             raise InputError(f"{self.name}={text} is not of type {kind} (default {self.default!r}).") from None
         if self.low is not None and not self.low <= value <= self.high:
             raise InputError(f"{self.name}={text} is out of range: it must lie in {self.range()}.")

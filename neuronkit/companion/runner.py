@@ -170,8 +170,9 @@ def _put(cell: Path, key: str, parts: dict, executed, meta: dict) -> None:
     (aside / "meta.json").write_text(json.dumps(meta, indent=1))
     nbformat.write(executed, aside / "notebook.ipynb")
     entry = store.folder() / key
-    with contextlib.suppress(FileNotFoundError):  # made before, and executed again by force
-        entry.rename(Path(tempfile.mkdtemp(dir=store.folder(), prefix=f"{key[:12]}.new-")) / "old")
+    if entry.exists():  # made before, and executed again by force
+        entry.rename(aside / "old")
+        shutil.rmtree(aside / "old")
     aside.rename(entry)
 
 
@@ -208,7 +209,8 @@ def _stop_kernels() -> None:
 
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
-            child.kill()
+            if not any("resource_tracker" in word for word in child.cmdline()):  # it removes what the others leave
+                child.kill()
 
 
 class Told:

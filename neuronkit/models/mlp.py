@@ -11,7 +11,7 @@ through Adam like the rest of the gradient. [paper 1, section 3]
 """
 
 import contextlib
-import os
+import itertools
 import time
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def initial_weights(seed: int, sizes=(784, *HIDDEN, 10)) -> list[tuple[torch.Ten
     """PyTorch's default initialisation: [(W (out, in), b (out,)), …], the same as seeding nn.Linear in a row."""
     generator = torch.Generator().manual_seed(seed)
     layers = []
-    for fan_in, fan_out in zip(sizes, sizes[1:], strict=False):
+    for fan_in, fan_out in itertools.pairwise(sizes):
         weight = torch.empty(fan_out, fan_in)
         torch.nn.init.kaiming_uniform_(weight, a=5**0.5, generator=generator)
         bias = torch.empty(fan_out).uniform_(-(fan_in**-0.5), fan_in**-0.5, generator=generator)
@@ -84,7 +84,8 @@ def train_ensemble(
     """Train one network per setting on the train part of the images, all at once. [paper 1, section 3]
 
     images: (N, D) or (N, side, side), uint8 (divided by 255) or float; labels (N,) int.
-    settings: dicts with l1, l2 ≥ 0 and 0 ≤ dropout < 1, as in `table1`. seed: of initial weights, split, batches and dropout.
+    settings: dicts with l1, l2 ≥ 0 and 0 ≤ dropout < 1, as in `table1`.
+    seed: of initial weights, split, batches and dropout.
     progress: wraps the range of epochs. checkpoint: a folder; what is there is resumed, and the state is saved
     there between epochs, so that a killed training loses at most `CHECKPOINT_SECONDS` and one epoch.
 
@@ -246,11 +247,8 @@ def untrained(image, label, *, n: int, seed: int) -> dict:
     sizes = (int(np.prod(np.shape(image)[1:])), *HIDDEN, classes)
     drawn = [initial_weights(seed + i, sizes) for i in range(n)]
     weights = [
-        {
-            "W": torch.stack([net[layer][0] for net in drawn]).numpy(),
-            "b": torch.stack([net[layer][1] for net in drawn]).numpy(),
-        }
-        for layer in range(len(sizes) - 1)
+        {"W": torch.stack([w for w, _ in layer]).numpy(), "b": torch.stack([b for _, b in layer]).numpy()}
+        for layer in zip(*drawn, strict=True)
     ]
     return {"test_accuracy": accuracy(weights, image, label), **weight_statistics(weights)}
 
@@ -303,4 +301,4 @@ def _save(ensemble: Ensemble, losses: list[np.ndarray], checkpoint: Path) -> Non
     checkpoint.mkdir(parents=True, exist_ok=True)
     aside = checkpoint / "state.new"
     save_file(ensemble.state() | {"losses": torch.from_numpy(np.stack(losses))}, aside)
-    os.replace(aside, checkpoint / "state.safetensors")
+    aside.replace(checkpoint / "state.safetensors")

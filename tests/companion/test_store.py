@@ -178,10 +178,11 @@ from neuronkit.companion import store
 from neuronkit.models import mlp
 
 mlp.CHECKPOINT_SECONDS = 0.0
+SETTINGS = mlp.table1()[:8]
 rng = np.random.default_rng(0)
 images, labels = rng.integers(0, 256, (4000, 20, 20), dtype=np.uint8), rng.integers(0, 10, 4000)
 print("ready", flush=True)
-result = store.cached(mlp.train_ensemble, images=images, labels=labels, settings=mlp.table1()[:8], seed=1, epochs=EPOCHS)
+result = store.cached(mlp.train_ensemble, images=images, labels=labels, settings=SETTINGS, seed=1, epochs=EPOCHS)
 print(result.key, flush=True)
 """
 
