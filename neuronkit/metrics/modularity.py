@@ -6,8 +6,7 @@ partition P (n units, c clusters), equation 6::
 
     Q(P) = tr(P' B P) = sum_ij B_ij [c_i = c_j],    B = A~ - k k'
 
-The diagonal of B, -k_i^2, counts: all units in one cluster have Q = 0. Moving unit i changes Q by twice the
-difference of (B P)_ic with i itself left out, so the kernels keep B P and update it in O(n) per move.
+The diagonal of B, -k_i^2, counts: all units in one cluster have Q = 0.
 
 A unit without similarity to any other (k_i < 1e-15) is dead: it is in no cluster (label -1) and never moved.
 Labels are numbered from 0 by first appearance. The random stream of a matrix comes from the seed and the
@@ -17,22 +16,13 @@ matrix's own content: its result is the same alone and in any batch.
 import hashlib
 import math
 import warnings
-from collections import namedtuple
 
 import numpy as np
-from numba import njit
 
 from neuronkit import InputError
+from neuronkit.metrics.partition_search import bisect, climb, renumbered, walk
 
 DEAD = 1e-15  # strength under which a unit is in no cluster; mean of A under which there is no matrix
-GAIN = 1e-12  # a smaller rise of Q is rounding
-ENTROPY, SLACK = 0.15, 0.01  # nats, of one Monte Carlo choice
-COLDEST, HOTTEST = math.log(1e-6), math.log(1e6)  # log temperature
-ROUNDS = 200  # of the iterated local search
-
-# A partition under change: labels (n,); BP (n + 1, n), row c the sum of B's rows of cluster c; size (n + 1,);
-# clusters: all n + 1 ids, those in use first; place: where an id stands there; used (1,): how many are in use
-State = namedtuple("State", "B labels BP size clusters place used")
 
 
 def modularity(A, labels):
@@ -51,7 +41,7 @@ def modularity(A, labels):
     0.3571
     """
     _need(np.ndim(A) == 2, f"A must be one (n, n) matrix here: its shape is {np.shape(A)}.")
-    matrices, empty = _matrices(A)
+    matrices, empty = _matrices(A, depth=3)
     P = _membership(labels, matrices.shape[1])
     if empty[0]:
         return math.nan
@@ -62,9 +52,9 @@ def modularity(A, labels):
 def maximize(A, *, method="paper", steps=5000, seed=0):
     """The largest Q found and its partition (appendix A.1), for one matrix or a batch.
 
-    method="paper": spectral bisection, then `steps` Monte Carlo moves. method="ils": iterated local search from
-    the same start, 200 rounds of perturbing, moving single units and merging clusters; higher Q in less time,
-    but not what the paper reports; `steps` does not apply.
+    method="paper": spectral bisection, then `steps` Monte Carlo moves. method="ils": iterated local search
+    from the same start, 200 rounds of perturbing, moving single units and merging clusters; higher Q in less
+    time, but not what the paper reports; `steps` does not apply.
 
     A: (n, n) or (m, n, n), as in `modularity`. Returns (q, labels): a float and (n,) integers, or (m,) and
     (m, n). A matrix of zeros: nan and all -1, with a RuntimeWarning. Raises InputError.
@@ -78,8 +68,8 @@ def maximize(A, *, method="paper", steps=5000, seed=0):
     _need(steps >= 0, f"steps must be 0 or more, not {steps}.")
 
     def solve(_, B, live, stream):
-        labels = _bisect(B, live, False)
-        return _walk(B, labels, steps, stream) if method == "paper" else _search(B, labels, stream)
+        labels = bisect(B, live, False)
+        return walk(B, labels, steps, stream) if method == "paper" else climb(B, labels, stream)
 
     return _each(A, solve, seed)
 
@@ -96,7 +86,7 @@ def spectral(A, *, variant="paper"):
     """
     known = ("paper", "newman2006")
     _need(variant in known, f"variant must be 'paper' or 'newman2006', not {variant!r}.")
-    return _each(A, lambda _, B, live, __: (0.0, _bisect(B, live, variant == "newman2006")))[1]
+    return _each(A, lambda _, B, live, __: (0.0, bisect(B, live, variant == "newman2006")))[1]
 
 
 def monte_carlo(A, labels, *, steps=5000, seed=0):
@@ -105,21 +95,21 @@ def monte_carlo(A, labels, *, steps=5000, seed=0):
     Each step draws a live unit, then its cluster out of those in use and an empty one, with probability
     proportional to exp(Q / T); T is set so that the entropy of this choice is 0.15 nats.
 
-    A: (n, n) or (m, n, n), as in `modularity`; labels: integers, (n,) or (m, n), such as zeros (one cluster) or
-    numpy.arange(n) (single units); dead units need no label, live ones need one of at least 0. Returns
+    A: (n, n) or (m, n, n), as in `modularity`; labels: integers, (n,) or (m, n), such as zeros (one cluster)
+    or numpy.arange(n) (single units); dead units need no label, live ones need one of at least 0. Returns
     (q, labels) like `maximize`. Raises InputError.
     """
     _need(steps >= 0, f"steps must be 0 or more, not {steps}.")
     shape = np.shape(A)[:-1]
     labels = np.asarray(labels)
-    fits = labels.shape == shape and labels.dtype.kind in "iu"
+    fits = labels.ndim > 0 and labels.shape == shape and labels.dtype.kind in "iu"
     _need(fits, f"labels must be integers of shape {shape}: theirs is {labels.shape}, {labels.dtype}.")
     starts = labels.reshape(-1, labels.shape[-1])
 
     def solve(index, B, live, stream):
         start = np.where(live, starts[index], -1)
         _need((start[live] >= 0).all(), "labels must be 0 or more for every live unit: give each a cluster.")
-        return _walk(B, _renumbered(start), steps, stream)
+        return walk(B, renumbered(start), steps, stream)
 
     return _each(A, solve, seed)
 
@@ -163,9 +153,12 @@ def _null_model(A):
     return scaled - np.outer(k, k), k >= DEAD
 
 
-def _matrices(A):
-    """(m, n, n) float64 without diagonals, and which matrices are all zeros."""
-    A = np.array(A, dtype=np.float64)
+def _matrices(A, depth=4):
+    """(m, n, n) float64 without diagonals, and which are all zeros (a warning to the caller `depth` up)."""
+    try:
+        A = np.array(A, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("A must be an array of numbers, (n, n) or (m, n, n).") from None
     square = A.ndim in (2, 3) and A.shape[-1] == A.shape[-2]
     _need(square, f"A must be square, (n, n) or (m, n, n): its shape is {A.shape}.")
     n = A.shape[-1]
@@ -180,7 +173,7 @@ def _matrices(A):
     empty = A.mean(axis=(1, 2)) <= DEAD
     if empty.any():
         message = f"{empty.sum()} of {len(A)} matrices are all zeros: they have no modularity (nan)."
-        warnings.warn(message, RuntimeWarning, stacklevel=4)
+        warnings.warn(message, RuntimeWarning, stacklevel=depth)
     return (A + flipped) / 2, empty
 
 
@@ -188,7 +181,9 @@ def _membership(labels, n):
     """P (n, c) of hard or soft labels."""
     labels = np.asarray(labels)
     shaped = labels.ndim in (1, 2) and len(labels) == n
-    _need(shaped, f"labels must have one entry or row for each of the {n} units: their shape is {labels.shape}.")
+    _need(
+        shaped, f"labels must have one entry or row for each of the {n} units: their shape is {labels.shape}."
+    )
     if labels.ndim == 2:
         sums = np.isfinite(labels).all() and (labels >= 0).all() and np.allclose(labels.sum(1), 1, atol=1e-6)
         _need(sums, "Rows of soft labels must be 0 or more and sum to 1: divide each row by its sum.")
@@ -201,253 +196,3 @@ def _membership(labels, n):
 def _need(condition, message):
     if not condition:
         raise InputError(message)
-
-
-@njit(cache=True)
-def _uniform(stream):
-    """The next number in [0, 1) of a splitmix64 stream."""
-    stream[0] += np.uint64(0x9E3779B97F4A7C15)
-    z = stream[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
-
-
-@njit(cache=True)
-def _below(stream, n):
-    return np.int64(_uniform(stream) * n)
-
-
-@njit(cache=True)
-def _renumbered(labels):
-    """Cluster ids 0, 1, ... by first appearance."""
-    new = np.full(len(labels), -1)
-    count = 0
-    for i in range(len(labels)):
-        for j in range(i):
-            if labels[j] == labels[i]:
-                new[i] = new[j]
-                break
-        if new[i] < 0 and labels[i] >= 0:
-            new[i] = count
-            count += 1
-    return new
-
-
-@njit(cache=True)
-def _begin(B, labels):
-    n = len(labels)
-    BP, size = np.zeros((n + 1, n)), np.zeros(n + 1, np.int64)
-    for i in range(n):
-        if labels[i] >= 0:
-            BP[labels[i]] += B[i]
-            size[labels[i]] += 1
-    used = np.array([labels.max() + 1])
-    return State(B, labels.copy(), BP, size, np.arange(n + 1), np.arange(n + 1), used)
-
-
-@njit(cache=True)
-def _q(s):
-    """Q = sum_i (B P)_i,c(i)."""
-    total = 0.0
-    for i in range(len(s.labels)):
-        if s.labels[i] >= 0:
-            total += s.BP[s.labels[i], i]
-    return total
-
-
-@njit(cache=True)
-def _swap(s, cluster, place):
-    """Let `cluster` stand at `place` in the list of ids."""
-    other, was = s.clusters[place], s.place[cluster]
-    s.clusters[place], s.clusters[was] = cluster, other
-    s.place[cluster], s.place[other] = place, was
-
-
-@njit(cache=True)
-def _move(s, i, cluster):
-    old = s.labels[i]
-    if old == cluster:
-        return
-    for j in range(len(s.labels)):
-        s.BP[old, j] -= s.B[i, j]
-        s.BP[cluster, j] += s.B[i, j]
-    s.labels[i] = cluster
-    s.size[old] -= 1
-    s.size[cluster] += 1
-    if s.size[cluster] == 1:
-        _swap(s, cluster, s.used[0])
-        s.used[0] += 1
-    if s.size[old] == 0:
-        s.used[0] -= 1
-        _swap(s, old, s.used[0])
-        s.BP[old] = 0.0  # what rounding left
-
-
-@njit(cache=True)
-def _scores(s, i, scores):
-    """Q of unit i in each cluster in use and in an empty one, up to a constant; the number of options."""
-    own = s.labels[i]
-    for option in range(s.used[0]):
-        cluster = s.clusters[option]
-        scores[option] = 2 * (s.BP[cluster, i] - (s.B[i, i] if cluster == own else 0.0))
-    scores[s.used[0]] = 0.0
-    return s.used[0] + 1
-
-
-@njit(cache=True)
-def _weigh(scores, temperature, weights):
-    """weights = exp((scores - max) / T); their sum, the entropy of the choice and its slope in log T."""
-    top = scores.max()
-    total = first = second = 0.0
-    for option in range(len(scores)):
-        x = (scores[option] - top) / temperature
-        weights[option] = math.exp(x)
-        total += weights[option]
-        first += weights[option] * x
-        second += weights[option] * x * x
-    mean = first / total
-    return total, math.log(total) - mean, second / total - mean * mean
-
-
-@njit(cache=True)
-def _temper(scores, warm, weights):
-    """log T at which the choice has the wanted entropy, from a warm start, and the sum of the weights there.
-
-    Newton's steps, bisection where they leave the bracket; with a tie at the top the entropy stays above what is
-    wanted at any T, and the lowest T is the answer.
-    """
-    low, high, t = COLDEST, HOTTEST, warm
-    while True:
-        total, entropy, slope = _weigh(scores, math.exp(t), weights)
-        if abs(entropy - ENTROPY) <= SLACK or high - low < 1e-3:
-            return t, total
-        if entropy > ENTROPY:
-            high = t
-        else:
-            low = t
-        t = t - (entropy - ENTROPY) / slope if slope > 0 else low
-        if not low < t < high:
-            t = (low + high) / 2
-
-
-@njit(cache=True)
-def _walk(B, labels, steps, stream):
-    """Monte Carlo: the best of all partitions proposed."""
-    s = _begin(B, labels)
-    live = np.flatnonzero(labels >= 0)
-    scores, weights = np.empty(len(labels) + 1), np.empty(len(labels) + 1)
-    best, best_q, q, t = labels.copy(), _q(s), _q(s), math.log(1e-3)
-    for _ in range(steps):
-        i = live[_below(stream, len(live))]
-        options = _scores(s, i, scores)
-        now = scores[s.place[s.labels[i]]]
-        top = scores[:options].argmax()
-        if q + scores[top] - now > best_q + GAIN:
-            best_q = q + scores[top] - now
-            best[:] = s.labels
-            best[i] = s.clusters[top]
-        t, total = _temper(scores[:options], t, weights)
-        rest = _uniform(stream) * total
-        choice = 0
-        while choice < options - 1 and rest >= weights[choice]:
-            rest -= weights[choice]
-            choice += 1
-        q += scores[choice] - now
-        _move(s, i, s.clusters[choice])
-    best = _renumbered(best)
-    return _q(_begin(B, best)), best
-
-
-@njit(cache=True)
-def _split(B, labels, cluster, refined):
-    """The units that leave `cluster`: those on the negative side of the leading vector; none if Q does not rise."""
-    sub = np.flatnonzero(labels == cluster)
-    part = np.empty((len(sub), len(sub)))
-    for a in range(len(sub)):
-        for b in range(len(sub)):
-            part[a, b] = B[sub[a], sub[b]]
-    form = part - np.diag(part.sum(1)) if refined else part
-    values, vectors = np.linalg.eigh(form)
-    leading = len(sub) - 1 if refined else np.abs(values).argmax()
-    vector = vectors[:, leading].copy()
-    if vector[np.abs(vector).argmax()] < 0:  # the sign is the solver's whim
-        vector = -vector
-    away = vector < 0
-    gain = 0.0
-    for a in range(len(sub)):
-        for b in range(len(sub)):
-            if away[a] and not away[b]:
-                gain -= 2 * part[a, b]
-    return sub[away] if gain > GAIN else sub[:0]
-
-
-@njit(cache=True)
-def _bisect(B, live, refined):
-    labels = np.where(live, 0, -1)
-    cluster, count = 0, 1
-    while cluster < count:
-        leaving = _split(B, labels, cluster, refined)
-        if len(leaving) > 0:
-            labels[leaving] = count
-            count += 1
-        else:
-            cluster += 1
-    return _renumbered(labels)
-
-
-@njit(cache=True)
-def _settle(s, live, scores):
-    """Move single units to their best cluster until none gains."""
-    quiet, at = 0, 0
-    while quiet < len(live):
-        i = live[at]
-        options = _scores(s, i, scores)
-        top = scores[:options].argmax()
-        quiet += 1
-        if scores[top] > scores[s.place[s.labels[i]]] + GAIN:
-            _move(s, i, s.clusters[top])
-            quiet = 0
-        at = (at + 1) % len(live)
-
-
-@njit(cache=True)
-def _merge(s):
-    """Merge the two clusters that gain most, if any do; whether they did."""
-    used = s.used[0]
-    between = np.zeros((used, used))
-    for i in range(len(s.labels)):
-        if s.labels[i] >= 0:
-            for c in range(used):
-                between[s.place[s.labels[i]], c] += s.BP[s.clusters[c], i]
-    for c in range(used):
-        between[c, c] = -np.inf
-    best = between.argmax()
-    if between.flat[best] <= GAIN:
-        return False
-    source, target = s.clusters[best // used], s.clusters[best % used]
-    for i in np.flatnonzero(s.labels == source):
-        _move(s, i, target)
-    return True
-
-
-@njit(cache=True)
-def _search(B, labels, stream):
-    """Iterated local search: perturb the best partition, climb, keep what is no worse."""
-    live = np.flatnonzero(labels >= 0)
-    scores = np.empty(len(labels) + 1)
-    best, best_q = labels.copy(), -np.inf
-    s = _begin(B, labels)
-    for _ in range(ROUNDS + 1):
-        _settle(s, live, scores)
-        while _merge(s):
-            _settle(s, live, scores)
-        q = _q(s)
-        if q >= best_q - GAIN:
-            best_q = max(q, best_q)
-            best = _renumbered(s.labels)
-        s = _begin(B, best)
-        for _ in range(1 + _below(stream, max(1, len(live) // 3))):
-            i = live[_below(stream, len(live))]
-            _move(s, i, s.clusters[_below(stream, s.used[0] + 1)])
-    return _q(_begin(B, best)), best

@@ -1,14 +1,14 @@
 """How similar are two hidden units? Eight answers (Lange, Rolnick and Kording 2022, section 2).
 
-With h the activations of a hidden layer, x the input, J = dh/dx, G = dlogits/dh, means over the data first and
-the absolute value last::
+With h the activations of a hidden layer, x the input, J = dh/dx, G = dlogits/dh, means over the data first
+and the absolute value last::
 
-    cov    S = |E[h h'] - E[h] E[h]'|     isens  S = |E[J J']|             upstream: what the units are driven by
-    hess   S = |E[d2 CE / dh dh']|        osens  S = |E[G' G]|             downstream: what they are used for
+    cov    S = |E[h h'] - E[h] E[h]'|     isens  S = |E[J J']|      upstream: what drives the units
+    hess   S = |E[d2 CE / dh dh']|        osens  S = |E[G' G]|      downstream: what they are used for
     *_norm S_ij / (s_i s_j), s = sqrt(S_ii), at least 1e-12
 
-`similarities` has them in closed form for ReLU networks with one or two hidden layers; `from_module` has them by
-automatic differentiation for any network. Both answer in float64.
+`similarities` has them in closed form for ReLU networks with one or two hidden layers; `from_module` has them
+by automatic differentiation for any network. Both answer in float64.
 """
 
 from contextlib import contextmanager
@@ -35,13 +35,13 @@ def similarities(weights, x, y):
         osens 1  W2' (K * E[d2 d2']) W2            osens 2  K
         hess 1   W2' E[diag(d2) W3' C W3 diag(d2)] W2        hess 2   W3' E[C] W3,  C = diag(p) - p p'
 
-    (one hidden layer: isens as in 1, the others as in 2). The Hessian of the cross-entropy does not depend on the
-    label, so y is only checked.
+    (one hidden layer: isens as in 1, the others as in 2). The Hessian of the cross-entropy does not depend on
+    the label, so y is only checked.
 
-    weights: [(W (out, in), b (out,)), ...], two or three pairs, the last one gives the logits; x (N, D) floats;
-    y (N,) integer labels; arrays or tensors. Computed in float64 if anything passed is float64, else in float32
-    with sums in float64. Returns {(layer, kind): (n, n) float64 array}, layer from 1. Raises InputError for wrong
-    shapes, integer x, labels out of range and values that are not finite.
+    weights: [(W (out, in), b (out,)), ...], two or three pairs, the last one gives the logits; x (N, D)
+    floats; y (N,) integer labels; arrays or tensors. Computed in float64 if anything passed is float64, else
+    in float32 with sums in float64. Returns {(layer, kind): (n, n) float64 array}, layer from 1. Raises
+    InputError for wrong shapes, integer x, labels out of range and values that are not finite.
     """
     layers, x = _checked(weights, x, y)
     mean = _means(layers, x)
@@ -67,8 +67,8 @@ def from_module(module, x, y, layer):
     The definitions of this module as they stand, one Jacobian and one Hessian per sample: exact, and some
     hundred times slower than `similarities`. The module runs in evaluation mode and is left as it was.
 
-    module: maps (N, ...) inputs to (N, C) logits; x (N, ...) floats; y (N,) integer labels; layer: the name of
-    the submodule that outputs h, used once per pass (several axes are flattened: n is their product).
+    module: maps (N, ...) inputs to (N, C) logits; x (N, ...) floats; y (N,) integer labels; layer: the name
+    of the submodule that outputs h, used once per pass (several axes are flattened: n is their product).
     Returns {kind: (n, n) float64 array}. Raises InputError for an unknown layer, one that runs more or less
     than once or does not output one tensor, wrong shapes, and values that are not finite.
     """
@@ -128,7 +128,7 @@ def _means(layers, x):
 
 
 def _input_gram(W, L, d1, d2):
-    """Sum over samples of T T', T = (diag(d2) W diag(d1)) L: one product for all samples, then one for the sum."""
+    """Sum over samples of T T', T = (diag(d2) W diag(d1)) L: one product for all, then one for the sum."""
     T = W[:, None, :] * d1  # (n2, B, n1)
     T *= d2.T[:, :, None]
     T = (T.flatten(0, 1) @ L).view(len(W), -1)  # (n2, B * columns of L)
@@ -138,7 +138,7 @@ def _input_gram(W, L, d1, d2):
 def _gated_curvature(W, p, d2):
     """Sum over samples of diag(d2) W' (diag(p) - p p') W diag(d2), as a Gram matrix of p-centred rows of W.
 
-    sum_c p_c (W_c - m)(W_c - m)' with m = W'p equals the bracket and does not cancel when the softmax saturates.
+    sum_c p_c (W_c - m)(W_c - m)', m = W'p, equals the product and does not cancel when the softmax saturates.
     """
     rows = W - (p @ W)[:, None, :]  # (B, C, n2)
     rows *= p.sqrt()[:, :, None]
@@ -229,7 +229,7 @@ def _checked(weights, x, y):
         fits = W.ndim == 2 and W.shape[1] == inputs and b.shape == W.shape[:1]
         _need(
             fits,
-            f"Pair {number} of weights must be W (out, {inputs}) and b (out,): pass them as PyTorch has them.",
+            f"Pair {number} of weights must be W (out, {inputs}) and b (out,), as in PyTorch.",
         )
         inputs = W.shape[0]
     _labels(y, len(x), inputs)
