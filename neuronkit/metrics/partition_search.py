@@ -216,16 +216,20 @@ def bisect(B, live, refined):
 
 
 @njit(cache=True)
-def _settle(s, live, scores):
-    """Move single units to their best cluster until none gains."""
+def _settle(s, live):
+    """Move single units to their best cluster, an empty one too, until none gains."""
     quiet, at = 0, 0
     while quiet < len(live):
         i = live[at]
-        options = _scores(s, i, scores)
-        top = scores[:options].argmax()
+        own = s.labels[i]
+        top, best = 0.0, s.clusters[s.used[0]]
+        for option in range(s.used[0]):
+            cluster = s.clusters[option]
+            if cluster != own and s.BP[cluster, i] > top:
+                top, best = s.BP[cluster, i], cluster
         quiet += 1
-        if scores[top] > scores[s.place[s.labels[i]]] + GAIN:
-            _move(s, i, s.clusters[top])
+        if top > s.BP[own, i] - s.B[i, i] + GAIN:
+            _move(s, i, best)
             quiet = 0
         at = (at + 1) % len(live)
 
@@ -254,13 +258,12 @@ def _merge(s):
 def climb(B, labels, stream):
     """Iterated local search: perturb the best partition, climb, keep what is no worse."""
     live = np.flatnonzero(labels >= 0)
-    scores = np.empty(len(labels) + 1)
     best, best_q = labels.copy(), -np.inf
     s = _begin(B, labels)
     for _ in range(ROUNDS + 1):
-        _settle(s, live, scores)
+        _settle(s, live)
         while _merge(s):
-            _settle(s, live, scores)
+            _settle(s, live)
         q = _q(s)
         if q >= best_q - GAIN:
             best_q = max(q, best_q)
