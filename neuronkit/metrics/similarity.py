@@ -11,6 +11,7 @@ and the absolute value last::
 by automatic differentiation for any network. Both answer in float64.
 """
 
+import math
 from contextlib import contextmanager
 
 import torch
@@ -21,7 +22,7 @@ from neuronkit import InputError
 
 KINDS = ("cov", "isens", "hess", "osens")
 FLOOR = 1e-12  # of s: a dead unit is then similar to nothing, itself included
-BATCH = 100  # the (n, BATCH, n) block of `_input_gram` stays in the cache
+BATCH = 100  # samples; the (n, BATCH, n) block of `_input_gram` stays in the cache
 SAMPLES = 64  # per call of the general route: (SAMPLES, n, inputs) Jacobians are held at once
 
 
@@ -111,6 +112,8 @@ def _means(layers, x):
     # W1 = L Q' with Q orthonormal, so J J' of the second layer needs n columns where the input has D; unlike
     # Cholesky's, this L exists when pruned or decayed units leave W1 W1' singular
     L = torch.linalg.qr(layers[0][0].double().T, mode="r").R.T.to(x.dtype).contiguous()
+    units = len(layers[1][0])
+    room = [x.new_empty(units * min(BATCH, len(x)) * width) for width in L.shape]
     for rows in x.split(BATCH):
         h, gates = rows, []
         for depth, (W, b) in enumerate(layers[:-1], 1):
@@ -122,16 +125,22 @@ def _means(layers, x):
         p = torch.addmm(b, h, W.T).double().softmax(1)
         _add(total, "pp", p.T @ p)
         if len(layers) == 3:
-            _add(total, "isens", _input_gram(layers[1][0], L, *gates))
+            _add(total, "isens", _input_gram(layers[1][0], L, *gates, room))
             _add(total, "gated curvature", _gated_curvature(W, p.to(h.dtype), gates[1]))
     return {key: value / len(x) for key, value in total.items()}
 
 
-def _input_gram(W, L, d1, d2):
-    """Sum over samples of T T', T = (diag(d2) W diag(d1)) L: one product for all, then one for the sum."""
-    T = W[:, None, :] * d1  # (n2, B, n1)
-    T *= d2.T[:, :, None]
-    T = (T.flatten(0, 1) @ L).view(len(W), -1)  # (n2, B * columns of L)
+def _input_gram(W, L, d1, d2, room):
+    """Sum over samples of T T', T = (diag(d2) W diag(d1)) L: one product for all, then one for the sum.
+
+    room: two flat tensors that the batches share; new ones for each would double the time in page faults.
+    """
+    shape = (len(W), *d1.shape)  # (n2, B, n1)
+    gated = torch.mul(W[:, None, :], d1, out=room[0][: math.prod(shape)].view(shape))
+    gated *= d2.T[:, :, None]
+    rows = gated.flatten(0, 1)
+    T = torch.mm(rows, L, out=room[1][: len(rows) * L.shape[1]].view(len(rows), -1))
+    T = T.view(len(W), -1)  # (n2, B * columns of L)
     return T @ T.T
 
 
