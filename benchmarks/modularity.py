@@ -97,9 +97,7 @@ def speed(A):
     starts = spectral(A)
     _, seconds = timed(lambda: monte_carlo(A, starts, steps=5000))
     kernel = seconds / (len(A) * 5000)
-    print(
-        f"one Monte Carlo step, kernel                {kernel * 1e6:9.2f} us   {len(A)} matrices, 5000 steps"
-    )
+    print(f"one Monte Carlo step, kernel                {kernel * 1e6:9.2f} us   {len(A)} matrices, 5000 steps")
     for name, score, steps in [("Q anew per option", recomputed, 50), ("incremental", incremental, 200)]:
         some = range(0, len(A), 4)
         start = time.process_time()

@@ -182,9 +182,7 @@ def _membership(labels, n):
     """P (n, c) of hard or soft labels."""
     labels = np.asarray(labels)
     shaped = labels.ndim in (1, 2) and len(labels) == n
-    _need(
-        shaped, f"labels must have one entry or row for each of the {n} units: their shape is {labels.shape}."
-    )
+    _need(shaped, f"labels must have one entry or row for each of the {n} units: their shape is {labels.shape}.")
     if labels.ndim == 2:
         sums = np.isfinite(labels).all() and (labels >= 0).all() and np.allclose(labels.sum(1), 1, atol=1e-6)
         _need(sums, "Rows of soft labels must be 0 or more and sum to 1: divide each row by its sum.")

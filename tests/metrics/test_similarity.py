@@ -20,10 +20,7 @@ ALL = (*KINDS, *(f"{kind}_norm" for kind in KINDS))
 def random_layers(sizes, seed=0, dtype=torch.float64):
     g = torch.Generator().manual_seed(seed)
     pairs = itertools.pairwise(sizes)
-    return [
-        (torch.randn(o, i, generator=g, dtype=dtype), torch.randn(o, generator=g, dtype=dtype))
-        for i, o in pairs
-    ]
+    return [(torch.randn(o, i, generator=g, dtype=dtype), torch.randn(o, generator=g, dtype=dtype)) for i, o in pairs]
 
 
 def random_data(samples, inputs, classes, dtype=torch.float64):
@@ -84,9 +81,7 @@ def test_closed_form_equals_automatic_differentiation(sizes):
         expected = from_module(as_module(layers), x, y, str(3 * depth - 1))
         for kind in ALL:
             assert found[depth, kind].dtype == np.float64
-            np.testing.assert_allclose(
-                found[depth, kind], expected[kind], rtol=1e-10, atol=1e-12, err_msg=kind
-            )
+            np.testing.assert_allclose(found[depth, kind], expected[kind], rtol=1e-10, atol=1e-12, err_msg=kind)
 
 
 def test_general_route_equals_one_backward_pass_per_sample():
@@ -145,9 +140,7 @@ def test_single_precision_agrees_with_double():
     layers = random_layers((30, 12, 10, 5))
     x, y = random_data(1000, 30, 5)
     exact = similarities(layers, x, y)
-    found = similarities(
-        [(W.float().numpy(), b.float().numpy()) for W, b in layers], x.float().numpy(), y.numpy()
-    )
+    found = similarities([(W.float().numpy(), b.float().numpy()) for W, b in layers], x.float().numpy(), y.numpy())
     for key, S in exact.items():
         np.testing.assert_allclose(found[key], S, rtol=1e-5, atol=1e-5 * S.max(), err_msg=str(key))
 
@@ -197,9 +190,7 @@ def test_normalised_forms_are_cosines():
         assert np.array_equal(S, S.T) and (S >= 0).all()
         if kind.endswith("_norm"):
             s = np.sqrt(np.diag(found[depth, kind.removesuffix("_norm")]))
-            np.testing.assert_allclose(
-                S * np.outer(s, s), found[depth, kind.removesuffix("_norm")], rtol=1e-12
-            )
+            np.testing.assert_allclose(S * np.outer(s, s), found[depth, kind.removesuffix("_norm")], rtol=1e-12)
             assert S.max() <= 1 + 1e-9, "all four are Gram matrices here (Cauchy-Schwarz)"
 
 
@@ -217,9 +208,7 @@ def test_units_and_samples_may_come_in_any_order():
 
 
 def test_the_package_stays_light():
-    code = (
-        "import sys, neuronkit, neuronkit.metrics; sys.exit('torch' in sys.modules or 'numba' in sys.modules)"
-    )
+    code = "import sys, neuronkit, neuronkit.metrics; sys.exit('torch' in sys.modules or 'numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
