@@ -203,6 +203,7 @@ def _split(B, labels, cluster, refined):
 
 @njit(cache=True)
 def bisect(B, live, refined):
+    """Spectral bisection: split clusters, first in first out, while Q rises; labels, -1 where not `live`."""
     labels = np.where(live, 0, -1)
     cluster, count = 0, 1
     while cluster < count:
