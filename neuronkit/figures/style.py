@@ -13,3 +13,15 @@ REGULARISERS = {
 STRENGTH = {"l2": "L2 strength", "l1": "L1 strength", "dropout": "dropout probability p"}
 REPORTED = {"color": "black", "marker": "D", "linestyle": "none", "markerfacecolor": "none", "label": "paper"}
 UNTRAINED = {"color": "0.6"}
+
+# Measures of similarity: a colour per kind, dashes where it is normalised; upstream warm, downstream cold.
+MEASURES = {
+    "cov": {"color": "#D55E00", "marker": "s", "label": "cov"},
+    "isens": {"color": "#E69F00", "marker": "o", "label": "i-sens"},
+    "hess": {"color": "#0072B2", "marker": "v", "label": "hess"},
+    "osens": {"color": "#56B4E9", "marker": "^", "label": "o-sens"},
+}
+MEASURES |= {
+    f"{kind}_norm": {**look, "label": f"{look['label']}, normalised", "linestyle": "--", "markerfacecolor": "white"}
+    for kind, look in list(MEASURES.items())
+}

@@ -96,7 +96,7 @@ def train_ensemble(
     """
     _check(settings, epochs, batch, len(images))
     train, _ = split(len(images), seed)
-    x, y = _pixels(np.asarray(images)[train]), torch.as_tensor(np.asarray(labels)[train], dtype=torch.int64)
+    x, y = pixels(np.asarray(images)[train]), torch.as_tensor(np.asarray(labels)[train], dtype=torch.int64)
     layers = initial_weights(seed, (x.shape[1], *HIDDEN, int(np.max(labels)) + 1))
     ensemble = Ensemble(layers, settings, batch=batch, lr=lr)
     losses, saved = _resume(ensemble, checkpoint), time.monotonic()
@@ -217,7 +217,7 @@ class Ensemble:
 
 def accuracy(weights: list[dict], images, labels) -> np.ndarray:
     """Fraction of images (N, …) that each of M networks gives its label (N,): (M,); no dropout."""
-    x, y = _pixels(images), np.asarray(labels)
+    x, y = pixels(images), np.asarray(labels)
     right = np.zeros(len(weights[0]["b"]))
     for chunk in torch.arange(len(x)).split(2000):
         a = x[chunk].expand(len(right), -1, -1)
@@ -241,16 +241,18 @@ def statistics(networks: dict, train: dict, test: dict, *, seed: int) -> dict:
     }
 
 
-def untrained(image, label, *, n: int, seed: int) -> dict:
-    """Statistics of n networks without training, of seeds seed … seed + n - 1, each (n,): the paper's reference."""
-    classes = int(np.max(label)) + 1
-    sizes = (int(np.prod(np.shape(image)[1:])), *HIDDEN, classes)
+def untrained(images, labels, *, n: int, seed: int) -> dict:
+    """n networks without training, of seeds seed … seed + n - 1, in the form that `train_ensemble` returns.
+
+    images, labels: those that the networks will be shown; they give the sizes of the first and the last layer.
+    """
+    sizes = (int(np.prod(np.shape(images)[1:])), *HIDDEN, int(np.max(labels)) + 1)
     drawn = [initial_weights(seed + i, sizes) for i in range(n)]
     weights = [
         {"W": torch.stack([w for w, _ in layer]).numpy(), "b": torch.stack([b for _, b in layer]).numpy()}
         for layer in zip(*drawn, strict=True)
     ]
-    return {"test_accuracy": accuracy(weights, image, label), **weight_statistics(weights)}
+    return {"weights": weights}
 
 
 def weight_statistics(weights: list[dict], *, near_zero: float = 1e-3) -> dict[str, np.ndarray]:
@@ -277,7 +279,8 @@ def _check(settings, epochs, batch, n) -> None:
         raise InputError(f"{n - n // 10} training images are fewer than one batch of {batch}: give more images.")
 
 
-def _pixels(images) -> torch.Tensor:
+def pixels(images) -> torch.Tensor:
+    """Images (N, …) as float32 rows (N, D); uint8 is divided by 255, floats are taken as they are."""
     images = np.asarray(images)
     flat = torch.tensor(images.reshape(len(images), -1))  # a copy: what comes from the store is read-only
     return flat.float().div_(255) if images.dtype == np.uint8 else flat.float()

@@ -1,39 +1,24 @@
 """One untrained network of the paper on all MNIST test images, against recorded numbers."""
 
-import itertools
 import json
-import math
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
 from neuronkit.metrics.modularity import maximize
 from neuronkit.metrics.similarity import KINDS, similarities
+from neuronkit.models.mlp import initial_weights, pixels
 
 EXPECTED = json.loads((Path(__file__).parent / "fixtures_modularity.json").read_text())["untrained"]
-
-
-def initial_weights(seed, sizes=(784, 64, 64, 10)):
-    """PyTorch's default initialisation of the linear layers, from one seed."""
-    g = torch.Generator().manual_seed(seed)
-    layers = []
-    for inputs, outputs in itertools.pairwise(sizes):
-        W = nn.init.kaiming_uniform_(torch.empty(outputs, inputs), a=math.sqrt(5), generator=g)
-        bound = 1 / math.sqrt(inputs)
-        layers.append((W, torch.empty(outputs).uniform_(-bound, bound, generator=g)))
-    return layers
 
 
 @pytest.fixture(scope="module")
 def mnist_test():
     from neuronkit import data
 
-    rows = data.load("mnist")["test"].with_format("numpy", dtype=np.uint8)[:]
-    images, labels = rows["image"], rows["label"]
-    return images.reshape(len(images), -1).astype(np.float32) / np.float32(255), labels.astype(np.int64)
+    rows = data.arrays(data.load("mnist")["test"])
+    return pixels(rows["image"]), rows["label"]
 
 
 @pytest.fixture(scope="module")

@@ -165,9 +165,12 @@ def test_accuracy_and_statistics(images):
 
 
 def test_untrained_networks_are_nearly_dense():
-    x = np.zeros((3, 784), np.uint8)
-    found = mlp.untrained(x, np.array([0, 1, 9]), n=4, seed=mlp.SEED + 1000)
-    assert found["sparsity"] == pytest.approx(np.full(4, 0.03), abs=0.005)  # the paper's figure
+    networks = mlp.untrained(np.zeros((2, 784)), np.array([0, 9]), n=4, seed=mlp.SEED + 1000)
+    assert networks["weights"][0]["W"].shape == (4, 64, 784) and networks["weights"][2]["b"].shape == (4, 10)
+    first = mlp.initial_weights(mlp.SEED + 1001)
+    assert np.array_equal(networks["weights"][1]["W"][1], first[1][0])
+    sparsity = mlp.weight_statistics(networks["weights"])["sparsity"]
+    assert sparsity == pytest.approx(np.full(4, 0.03), abs=0.005)  # the paper's figure
 
 
 @pytest.mark.parametrize(
