@@ -20,7 +20,8 @@ class Sentences(click.Group):
             text = mistake.format_message() if isinstance(mistake, click.ClickException) else str(mistake)
             self._end(text, 2)
         except (KeyboardInterrupt, click.Abort):
-            self._end("stopped; what was finished is kept, and the same command goes on.", 130)
+            click.echo("neuronkit: stopped; what was finished is kept, and the same command goes on.", err=True)
+            os._exit(130)  # not by way of the threads that still wait for a kernel's answer
         except BrokenPipeError:
             os._exit(0)  # the reader (head, less) has seen enough
         except Exception as error:

@@ -88,7 +88,8 @@ def _batch(batch: list, manifest: runs.Run, jobs: int, say) -> list[Exception]:
         return []
     failures = []
     workers = jobs if len(batch) == 1 else 1  # one notebook alone may spread its own work
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool, tempfile.TemporaryDirectory() as scratch:
+    pool = concurrent.futures.ThreadPoolExecutor(jobs)
+    with tempfile.TemporaryDirectory() as scratch:
         cells = {}
         for i, job in enumerate(batch):
             cell = Path(scratch) / str(i)
@@ -104,10 +105,11 @@ def _batch(batch: list, manifest: runs.Run, jobs: int, say) -> list[Exception]:
                     name, parameters, _ = cells[future]
                     failure = _finished(future, manifest, name, parameters, told)
                     failures += [failure] if failure else []
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            _stop_kernels()
-            raise
+        finally:
+            if pending:  # interrupted: the threads wait for kernels, and would for long after these are gone
+                pool.shutdown(wait=False, cancel_futures=True)
+                _stop_kernels()
+    pool.shutdown()
     return failures
 
 
