@@ -4,7 +4,6 @@ The folder is laid anew each time and holds whole entries of the store only, so 
 can't be published. The pages are built aside and moved into place.
 """
 
-import json
 import shutil
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from neuronkit.companion import keys, places, runs
+from neuronkit.companion import generated, keys, places, runs
 from neuronkit.companion.runner import Failed
 
 
@@ -54,6 +53,7 @@ def _stage(run: runs.Run) -> Path:
             if file.suffix in (".csv", ".svg", ".png"):
                 (stage / "_static" / "exhibits").mkdir(exist_ok=True)
                 shutil.copy(file, stage / "_static" / "exhibits")
+    generated.write(stage, run)
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     (stage / "_toc.yml").write_text(yaml.safe_dump(_present(toc, stage), sort_keys=False))
     return stage
@@ -93,9 +93,3 @@ def _sphinx(stage: Path, html: Path) -> None:
     built.rename(html)
     shutil.rmtree(old, ignore_errors=True)
     shutil.rmtree(out)
-
-
-def provenance(run: runs.Run) -> list[dict]:
-    """One row per executed notebook of a run: seconds and the commit that it was computed at."""
-    entries = {name: run.entry(name) for name in run.notebooks}
-    return [json.loads((entry / "meta.json").read_text()) for entry in entries.values() if entry]

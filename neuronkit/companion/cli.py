@@ -135,9 +135,9 @@ def params(notebook):
 @click.option("--json", "as_json", is_flag=True, help="Rows of id, verdict, value, low, high, n, why.")
 def claims(name, as_json):
     """The papers' claims and the verdicts of a run."""
-    from neuronkit.companion import scores
+    from neuronkit.companion import runs, scores
 
-    rows = scores.rows(name)
+    rows = scores.rows(runs.load(name))
     if as_json:
         click.echo(json.dumps(rows, indent=1))
         return

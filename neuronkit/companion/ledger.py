@@ -56,7 +56,7 @@ def exhibit(exhibit_id: str, shown, data=None) -> None:
         files |= {f"{exhibit_id}.{form}": _image(shown, form) for form in ("png", "svg")}
         _show_image(shown, files[f"{exhibit_id}.png"])
     else:
-        show_table(shown)
+        show_table(shown, anchor=exhibit_id.replace(".", "-"))
     _ledger["exhibits"][exhibit_id] = sorted(files)
     if cell:
         for name, contents in files.items():
@@ -134,7 +134,7 @@ def paper_says_we_get() -> None:
         if "why" in claim:
             rows.append(first | {"we get": "", "the claim asks": "", "verdict": f"not tested ({claim['why']})"})
         for name, part in claim.get("parts", {}).items():
-            we_get = f"{name}: {_with_interval(part)}" if name else _with_interval(part)
+            we_get = f"{name}: {with_interval(part)}" if name else with_interval(part)
             rows.append(first | {"we get": we_get, "the claim asks": _asked(part["asked"]), "verdict": part["verdict"]})
             first = {"the paper says": "", "it reports": ""}
         if len(claim.get("parts", ())) > 1:
@@ -142,12 +142,13 @@ def paper_says_we_get() -> None:
     show_table(pd.DataFrame(rows))
 
 
-def show_table(table) -> None:
-    """Display a DataFrame so that a wide one scrolls inside its page."""
+def show_table(table, *, anchor: str = "") -> None:
+    """Display a DataFrame so that a wide one scrolls inside its page; anchor: a name to link to."""
     from IPython.display import HTML, display
 
     html = table.to_html(index=False, border=0, float_format=lambda v: f"{v:.4g}", na_rep="—", classes="exhibit")
-    display(HTML(f'<div class="scrolls" tabindex="0" role="region" aria-label="table">{html}</div>'))
+    named = f' id="{anchor}"' if anchor else ""
+    display(HTML(f'<div class="scrolls"{named} tabindex="0" role="region" aria-label="table">{html}</div>'))
 
 
 def _entry(name: str, entry_id: str) -> dict:
@@ -166,10 +167,11 @@ def _verdict(low: float, high: float, name: str, bound) -> str:
     return "holds" if inside else "does not hold" if outside else "undecided"
 
 
-def _with_interval(part: dict) -> str:
+def with_interval(part: dict) -> str:
+    """A value of a part or a row with its interval and n, in a few characters."""
     if part["n"] is None:
         return f"{part['value']:.4g}"
-    interval = f" [{part['low']:.4g}, {part['high']:.4g}]" if "low" in part else ""
+    interval = f" [{part['low']:.4g}, {part['high']:.4g}]" if part.get("low") is not None else ""
     return f"{part['value']:.4g}{interval}, n = {part['n']}"
 
 
