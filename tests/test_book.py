@@ -1,11 +1,12 @@
 """The smoke book, parsed as a browser would load it."""
 
+import importlib
 import json
 
 import bs4
 import pytest
 
-from neuronkit.companion import check, notebooks
+from neuronkit.companion import check, ledger, notebooks
 
 
 @pytest.fixture(scope="session")
@@ -56,3 +57,36 @@ def test_executed_notebooks_are_the_same_but_for_the_results(smoke):
         assert "papermill" not in node["metadata"]
         assert [c["id"] for c in node["cells"]] == [f"cell-{i:03}" for i in range(len(node["cells"]))]
         assert not check._machine(file.read_text())
+
+
+def test_the_scoreboard_has_every_claim_and_filters_without_a_script(html):
+    board = page(html, "book/intro.html").find(class_="scoreboard")
+    rows = board.tbody.find_all("tr")
+    assert len(rows) == 85
+    papers = {i["value"] for i in board.find_all("input", attrs={"name": "paper"})}
+    verdicts = {i["value"] for i in board.find_all("input", attrs={"name": "verdict"})}
+    assert papers == {"all", "1", "2", "3", "4"} and {row["data-paper"] for row in rows} == papers - {"all"}
+    assert {row["data-verdict"] for row in rows} <= verdicts
+    style = (html / "_static" / "book.css").read_text()
+    for value in papers | verdicts - {"all"}:
+        assert value == "all" or f'[value="{value}"]:checked) tr' in style
+    assert not board.find_all("script")
+
+
+def test_the_gallery_has_every_exhibit(html):
+    cards = page(html, "book/gallery.html").find_all(class_="card")
+    assert len(cards) == 52
+    made = [card for card in cards if card.find("a")]
+    declared = [i for name in notebooks.names() for i in notebooks.read(name).about["exhibits"]]
+    assert len(made) == len(declared)
+    for card in made:
+        page_, csv, function = card.find_all("a")[-3:]
+        assert csv["href"].endswith(".csv") and "/source/neuronkit." in function["href"] and "#p" in page_["href"]
+    assert all("to come" in card.find(class_="to-come").text for card in cards if not card.find("a"))
+
+
+def test_every_exhibit_of_a_written_notebook_names_its_function():
+    for name in notebooks.names():
+        for exhibit in notebooks.read(name).about["exhibits"]:
+            module, _, function = ledger.book("exhibits")[exhibit]["function"].rpartition(".")
+            assert callable(getattr(importlib.import_module(module), function))

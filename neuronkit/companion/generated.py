@@ -36,7 +36,8 @@ def scoreboard(run: runs.Run, rows: list[dict]) -> str:
     counts = Counter((row["paper"], row["verdict"]) for row in rows)
     lines = [[f"{n} · {title}", *(counts[n, v] or "" for v in VERDICTS)] for n, title in PAPERS.items()]
     heads = ("verdict", "the paper says", "it reports", "we get", "smallest effect to be seen")
-    table = _rows("th", [heads]), "".join(_claim(row) for row in rows)
+    by_verdict = sorted(rows, key=lambda row: VERDICTS.index(row["verdict"]))  # what was tested comes first
+    table = _rows("th", [heads]), "".join(map(_claim, by_verdict))
     filters = _filter("paper", PAPERS) + _filter("verdict", {_slug(v): v for v in VERDICTS})
     region = '<div class="scrolls tall" tabindex="0" role="region" aria-label="claims and verdicts">'
     board = f'{filters}{region}<table class="exhibit"><thead>{table[0]}</thead><tbody>{table[1]}</tbody></table></div>'

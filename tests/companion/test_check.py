@@ -6,7 +6,8 @@ import pytest
 
 from neuronkit.companion import check, runs
 
-PAGE = "notebooks/1_modularity/01_networks.html"
+NAME = "1_modularity/01_networks"
+PAGE = f"notebooks/{NAME}.html"
 
 
 @pytest.fixture
@@ -53,8 +54,7 @@ def test_a_path_of_this_machine_is_found(copy, tmp_path):
 
 
 def test_a_notebook_that_failed_or_is_stale_is_found(copy):
-    run = runs.load("smoke")
-    [name] = run.notebooks
+    run, name = runs.load("smoke"), NAME
     run.notebooks[name]["parameters"]["epochs"] = 2
     run.save()
     assert f"{name} is stale" in copy(lambda html: html)
@@ -64,8 +64,7 @@ def test_a_notebook_that_failed_or_is_stale_is_found(copy):
 
 
 def test_what_was_declared_and_not_made_is_found(copy):
-    run = runs.load("smoke")
-    [name] = run.notebooks
+    run, name = runs.load("smoke"), NAME
     ledger = run.entry(name) / "ledger.json"
     ledger.write_text(ledger.read_text().replace("p1.s1", "p1.s9"))
     assert f"{name}: exhibit p1.s1 is declared and was not made" in copy(lambda html: html)

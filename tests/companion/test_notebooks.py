@@ -130,3 +130,13 @@ def test_every_code_cell_is_short():
         for cell in notebooks.read(name).node.cells:
             if cell.cell_type == "code" and "hide-input" not in cell.metadata.get("tags", []):
                 assert len(cell.source.splitlines()) <= 14, f"{name}: {cell.source.splitlines()[0]}"
+
+
+def test_the_header_survives_a_save_in_jupyterlab():
+    import jupytext
+
+    for name in notebooks.names():
+        node = notebooks.read(name).node
+        again = jupytext.reads(jupytext.writes(node, fmt="md:myst"), fmt="md:myst")
+        assert again.metadata["neuronkit"] == node.metadata["neuronkit"]
+        assert [cell.metadata for cell in again.cells] == [cell.metadata for cell in node.cells]
