@@ -99,7 +99,7 @@ def test_settings_take_defaults_then_profile_then_what_is_given():
     default = {n: p.default for n, p in notebooks.read(NAME).parameters().items()}
     assert notebooks.settings([NAME], "paper", [])[NAME] == default
     got = notebooks.settings([NAME], "smoke", ["epochs=7", f"{NAME}.runs=2"])[NAME]
-    assert (got["epochs"], got["runs"], got["limit"]) == (7, 2, 2000)
+    assert (got["epochs"], got["runs"], got["limit"]) == (7, 2, 6000)
 
 
 @pytest.mark.parametrize(
