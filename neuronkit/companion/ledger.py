@@ -66,7 +66,7 @@ def exhibit(exhibit_id: str, shown, data=None) -> None:
 
 def judge(
     claim_id: str, value, low, high, *, n: int | None, part: str = "", above=None, below=None, within=None
-) -> str:
+) -> None:
     """Give the verdict on a claim of the paper, or on one part of it: "holds", "does not hold" or "undecided".
 
     value, [low, high]: our estimate and its 95 % interval; n: replicates behind it, None for an exact fact (then
@@ -98,7 +98,6 @@ def judge(
     interval = {} if few else {"low": low, "high": high}
     parts[part] = {"verdict": verdict, "value": value, "n": n, "asked": [asked[0][0], bound], **interval}
     _write()
-    return verdict
 
 
 def not_tested(claim_id: str, why: str) -> None:
