@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+import warnings
 
 import click
 
@@ -14,6 +15,7 @@ class Sentences(click.Group):
     """A group whose every refusal is one sentence."""
 
     def main(self, *args, **kwargs):
+        warnings.showwarning = lambda message, *_, **__: click.echo(f"neuronkit: {message}", err=True)
         try:
             super().main(*args, **(kwargs | {"standalone_mode": False}))
         except (InputError, click.ClickException) as mistake:

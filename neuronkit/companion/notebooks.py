@@ -147,7 +147,9 @@ def settings(selected: list[str], profile_name: str, given: list[str]) -> dict[s
         if not equals or not parameter:
             raise InputError(f'"{word}" sets nothing: write -p name=value or -p NOTEBOOK.name=value.')
         if notebook and notebook not in selected:
-            raise unknown("notebook", notebook, selected)
+            raise InputError(
+                f'"{word}" is for {read(notebook).name}, which is not among the notebooks of this command.'
+            )
         among = [notebook] if notebook else selected
         declared = [name for name in among if parameter in result[name]]
         if not declared:

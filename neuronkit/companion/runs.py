@@ -58,7 +58,11 @@ def load(name: str) -> Run:
     check_name(name)
     if name not in names():
         raise unknown("run", name, names())
-    return Run(**json.loads((folder() / f"{name}.json").read_text()))
+    path = folder() / f"{name}.json"
+    try:
+        return Run(**json.loads(path.read_text()))
+    except (ValueError, TypeError, OSError):
+        raise InputError(f"{path} is not a run as it was written: remove it and make the run again.") from None
 
 
 def check_name(name: str) -> None:

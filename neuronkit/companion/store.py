@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import tempfile
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -46,10 +47,11 @@ def cached(function, **arguments) -> Result:
 
     key, parts, arguments = _call(function, arguments)
     entry = folder() / key
-    if not entry.exists():
+    if not _whole(entry):
         places.make(folder())
         with filelock.FileLock(f"{entry}.lock"):
-            if not entry.exists():
+            if not _whole(entry):
+                shutil.rmtree(entry, ignore_errors=True)
                 given = inspect.signature(function).parameters
                 ambient = {"progress": progress, "checkpoint": folder() / f"{key}.part"}
                 ambient = {name: value for name, value in ambient.items() if name in given}
@@ -98,6 +100,18 @@ def read(entry: Path) -> Result:
     result = Result(_get(json.loads((entry / "result.json").read_text()), entry))
     result.key = entry.name
     return result
+
+
+def _whole(entry: Path) -> bool:
+    """Whether an entry is there and can be read; one that a disk or a hand has damaged is computed again."""
+    try:
+        read(entry)
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError) as error:
+        warnings.warn(f"{entry} is damaged ({error}): it is computed again.", stacklevel=3)
+        return False
+    return True
 
 
 def _call(function, arguments: dict) -> tuple[str, dict, dict]:

@@ -77,6 +77,14 @@ def test_the_same_run_twice_at_once_is_refused(say, home):
     assert status == 2 and "being made by another process" in said
 
 
+def test_a_damaged_manifest_is_named(say, home):
+    runs.folder().mkdir()
+    (runs.folder() / "broken.json").write_text("{")
+    for words in (["check", "--run", "broken"], ["clean"]):
+        status, said = say(*words)
+        assert status == 2 and "broken.json is not a run as it was written" in said
+
+
 def test_params_and_data_and_list_tell_what_there_is(say):
     status, said = say("params", NAME)
     assert status == 0 and "epochs: int = 500  (1 to 10000)" in said and "smoke: 1, quick:" in said

@@ -111,6 +111,7 @@ def test_settings_take_defaults_then_profile_then_what_is_given():
         ("seed=abc", "not of type int"),
         ("runs=0", "out of range"),
         ("1_modularity/01_netwroks.runs=1", 'did you mean "1_modularity/01_networks"'),
+        ("1_modularity/02_similarity_and_modularity.runs=1", "not among the notebooks of this command"),
     ],
 )
 def test_what_can_not_be_set_is_said_before_anything_starts(given, message):

@@ -255,3 +255,17 @@ def test_a_sweep_computes_what_is_missing_in_processes(home):
     swept = store.sweep(mlp.train_ensemble, jobs, workers=2)
     assert swept[1].key == first.key and len({r.key for r in swept}) == 3
     assert [r.key for r in store.sweep(mlp.train_ensemble, jobs, workers=1)] == [r.key for r in swept]
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone"])
+def test_a_damaged_entry_is_computed_again(home, toy, damage):
+    source = "import numpy as np\n\ndef f() -> dict:\n    return {'a': np.arange(9)}"
+    f = toy(source).f
+    array = home / "store" / store.cached(f).key / "0.npy"
+    if damage == "cut":
+        array.write_bytes(array.read_bytes()[:100])
+        with pytest.warns(UserWarning, match="is damaged .* computed again"):
+            assert store.cached(f)["a"].tolist() == list(range(9))
+    else:
+        array.unlink()
+        assert store.cached(f)["a"].tolist() == list(range(9))
