@@ -133,7 +133,9 @@ def _execute(notebook, parameters, key, parts, cell: Path, workers: int, run_nam
 
     defaults = {p.name: p.default for p in notebook.parameters().values()}
     changed = {n: v for n, v in parameters.items() if v != defaults[n]}
-    about = {"parameters": parameters, "defaults": defaults, "data": notebook.about.get("data", [])}
+    paths = runs.named_files(parameters)  # shown by their names: where they lie is nobody's business
+    shown = {n: paths[n].name if n in paths else v for n, v in parameters.items()}
+    about = {"parameters": shown, "defaults": defaults, "data": notebook.about.get("data", [])}
     (cell / "run.json").write_text(json.dumps(about))
     environment = {"NEURONKIT_CELL": str(cell), "NEURONKIT_JOBS": str(workers)}
     # tqdm misses its widgets as soon as a library imports it in a kernel, and says so on the page.
@@ -155,7 +157,7 @@ def _execute(notebook, parameters, key, parts, cell: Path, workers: int, run_nam
     seconds = time.monotonic() - start
     read = (cell / "read.txt").read_text().split() if (cell / "read.txt").exists() else []
     meta = {"notebook": notebook.name, "read": sorted(set(read)), "seconds": seconds, "commit": commit()}
-    _put(cell, key, parts, _tidy(executed), meta)
+    _put(cell, key, parts, _tidy(executed, [parameters[n] for n in paths]), meta)
     return key, seconds
 
 
@@ -178,8 +180,8 @@ def _put(cell: Path, key: str, parts: dict, executed, meta: dict) -> None:
     aside.rename(entry)
 
 
-def _tidy(node):
-    """The executed notebook without what differs from run to run: ids, timings, paths of this machine."""
+def _tidy(node, paths: list[str]):
+    """The executed notebook without what differs from run to run or is of this machine: ids, timings, paths."""
     node.metadata.pop("papermill", None)
     for number, cell in enumerate(node.cells):
         cell.id = f"cell-{number:03}"
@@ -187,6 +189,8 @@ def _tidy(node):
             cell.metadata.pop(name, None)
         if "injected-parameters" in cell.metadata.get("tags", []):
             cell.metadata.tags.append("remove-cell")  # the run card says the same
+            for path in paths:
+                cell.source = cell.source.replace(path, Path(path).name)
     return node
 
 

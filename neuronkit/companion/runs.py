@@ -77,15 +77,20 @@ def notebook_key(notebook: notebooks.Notebook, parameters: dict) -> tuple[str, d
 
     about = notebook.about
     shown = {kind: {i: _book(kind).get(i) for i in about.get(kind, [])} for kind in ("exhibits", "claims")}
-    paths = {n: Path(v) for n, v in parameters.items() if isinstance(v, str) and "/" in v and Path(v).exists()}
     parts = {
         "source": notebook.text,
         "parameters": keys.describe(parameters),
-        "files": keys.describe(paths),
+        "files": keys.describe(named_files(parameters)),
         "code": keys.code(keys.imports(ast.parse(notebook.code))),
         "shown": shown,
     }
     return keys.digest(parts), parts
+
+
+def named_files(parameters: dict) -> dict[str, Path]:
+    """{parameter: path} of the parameters that name a file or folder; its contents count, not its name."""
+    texts = {n: v for n, v in parameters.items() if isinstance(v, str) and v}
+    return {n: Path(v) for n, v in texts.items() if Path(v).exists()}
 
 
 def state(run: Run | None, name: str, parameters: dict | None = None) -> str:

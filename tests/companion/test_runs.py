@@ -81,3 +81,13 @@ def test_a_run_is_read_back(home):
     assert runs.load("mine") == run and runs.names() == ["mine"]
     with pytest.raises(InputError, match='did you mean "mine"'):
         runs.load("mime")
+
+
+def test_an_executed_notebook_names_a_file_without_its_folder(tmp_path):
+    import nbformat
+
+    from neuronkit.companion.runner import _tidy
+
+    cell = nbformat.v4.new_code_cell(f'source = "{tmp_path}/own.csv"', metadata={"tags": ["injected-parameters"]})
+    node = _tidy(nbformat.v4.new_notebook(cells=[cell]), [f"{tmp_path}/own.csv"])
+    assert node.cells[0].source == 'source = "own.csv"' and node.cells[0].id == "cell-000"
