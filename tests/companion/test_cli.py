@@ -143,7 +143,15 @@ def test_clean_keeps_what_a_run_uses(smoke):
 def start_training(home):
     command = [sys.executable, "-m", "neuronkit", *SMOKE, "-p", "epochs=400", "-p", "limit=20000", "--name", "k"]
     environment = os.environ | {"NEURONKIT_HOME": str(home)}
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+        # A shell gives what it starts in the background an ignored SIGINT; a person's terminal does not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     end = time.monotonic() + 120
     while not list((home / "store").glob("*.part/state.safetensors")):
         assert process.poll() is None and time.monotonic() < end
@@ -160,7 +168,10 @@ def kernels():
 def test_a_run_that_is_ended_leaves_no_half_and_no_kernel(home, how):
     process = start_training(home)
     process.send_signal(how)
-    assert process.wait(30) == (130 if how == signal.SIGINT else -signal.SIGKILL)
+    try:
+        assert process.wait(30) == (130 if how == signal.SIGINT else -signal.SIGKILL)
+    finally:
+        process.kill()
     end = time.monotonic() + 60
     while kernels():
         assert time.monotonic() < end, "a kernel outlived its runner"
