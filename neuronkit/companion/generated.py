@@ -32,7 +32,8 @@ def write(stage: Path, run: runs.Run) -> None:
 def scoreboard(run: runs.Run, rows: list[dict]) -> str:
     """The claims of all papers with their verdicts in a run, to be filtered by paper and verdict without a script."""
     tested = [row for row in rows if row["verdict"] in VERDICTS[:3]]
-    chance = f" About {0.05 * len(tested):.1f} of so many intervals are expected to miss by chance." if tested else ""
+    judged = sum(row["n"] is not None for row in tested)  # the others are exact facts
+    chance = f"Of {judged} verdicts from 95 % intervals, about {0.05 * judged:.1f} are expected to be wrong by chance."
     counts = Counter((row["paper"], row["verdict"]) for row in rows)
     lines = [[f"{n} · {title}", *(counts[n, v] or "" for v in VERDICTS)] for n, title in PAPERS.items()]
     heads = ("verdict", "the paper says", "it reports", "we get", "smallest effect to be seen")
@@ -41,7 +42,8 @@ def scoreboard(run: runs.Run, rows: list[dict]) -> str:
     filters = _filter("paper", PAPERS) + _filter("verdict", {_slug(v): v for v in VERDICTS})
     region = '<div class="scrolls tall" tabindex="0" role="region" aria-label="claims and verdicts">'
     board = f'{filters}{region}<table class="exhibit"><thead>{table[0]}</thead><tbody>{table[1]}</tbody></table></div>'
-    return f"""Run *{run.name}*, profile *{run.profile}*: {len(tested)} of {len(rows)} claims were tested.{chance}
+    return f"""Run *{run.name}*, profile *{run.profile}*: {len(tested)} of {len(rows)} claims were tested.
+{chance}
 Half the width of an interval is the smallest effect that this run could have seen: a difference below it can't be
 told from none.
 
