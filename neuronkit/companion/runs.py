@@ -10,10 +10,9 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import yaml
-
 from neuronkit import InputError, unknown
 from neuronkit.companion import keys, notebooks, places, store
+from neuronkit.companion.ledger import book
 
 
 @dataclass
@@ -76,7 +75,7 @@ def notebook_key(notebook: notebooks.Notebook, parameters: dict) -> tuple[str, d
     import ast
 
     about = notebook.about
-    shown = {kind: {i: _book(kind).get(i) for i in about.get(kind, [])} for kind in ("exhibits", "claims")}
+    shown = {kind: {i: book(kind).get(i) for i in about.get(kind, [])} for kind in ("exhibits", "claims")}
     parts = {
         "source": notebook.text,
         "parameters": keys.describe(parameters),
@@ -153,7 +152,3 @@ def _remove(path: Path) -> int:
     else:
         path.unlink(missing_ok=True)
     return size
-
-
-def _book(name: str) -> dict:
-    return yaml.safe_load((places.root() / "book" / f"{name}.yml").read_text(encoding="utf-8"))

@@ -43,7 +43,7 @@ def test_what_the_page_shows_of_the_lists_counts(notebook, parameters, monkeypat
     before = key(notebook, parameters)
     lists = {name: {**ledger.book(name)} for name in ("claims", "exhibits")}
     lists["claims"]["p4.runtime"] = {}  # of another notebook
-    monkeypatch.setattr(runs, "_book", lists.__getitem__)
+    monkeypatch.setattr(runs, "book", lists.__getitem__)
     assert key(notebook, parameters) == before
     lists["claims"]["p1.discarded"] = {**lists["claims"]["p1.discarded"], "reported": "22 of 270"}
     assert key(notebook, parameters) != before
