@@ -2,11 +2,13 @@
 
 import importlib
 import json
+import shutil
+from pathlib import Path
 
 import bs4
 import pytest
 
-from neuronkit.companion import check, ledger, notebooks
+from neuronkit.companion import book, check, ledger, notebooks, runs
 
 
 @pytest.fixture(scope="session")
@@ -90,3 +92,17 @@ def test_every_exhibit_of_a_written_notebook_names_its_function():
         for exhibit in notebooks.read(name).about["exhibits"]:
             module, _, function = ledger.book("exhibits")[exhibit]["function"].rpartition(".")
             assert callable(getattr(importlib.import_module(module), function))
+
+
+def test_a_book_of_some_notebooks_links_to_no_other(smoke, tmp_path, monkeypatch):
+    shutil.copytree(smoke / "store", tmp_path / "store")
+    monkeypatch.setenv("NEURONKIT_HOME", str(tmp_path))
+    whole = runs.Run(**json.loads((smoke / "runs" / "smoke.json").read_text()))
+    for left in notebooks.names():
+        part = runs.Run("part", "smoke", {left: whole.notebooks[left]})
+        stage = book._stage(part)
+        texts = [p.read_text() for p in [*stage.glob("book/*.md"), *stage.rglob("*.ipynb")]]
+        for other in set(notebooks.names()) - {left}:
+            assert not any(f"{Path(other).name})" in text for text in texts)
+        assert "(not in this run)" in (stage / "book" / "1_modularity.md").read_text()
+        assert f"notebooks/{left})" in (stage / "book" / "1_modularity.md").read_text()

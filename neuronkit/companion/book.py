@@ -4,6 +4,7 @@ The folder is laid anew each time and holds whole entries of the store only, so 
 can't be published. The pages are built aside and moved into place.
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -54,9 +55,33 @@ def _stage(run: runs.Run) -> Path:
                 (stage / "_static" / "exhibits").mkdir(exist_ok=True)
                 shutil.copy(file, stage / "_static" / "exhibits")
     generated.write(stage, run)
+    _unlink_missing(stage)
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     (stage / "_toc.yml").write_text(yaml.safe_dump(_present(toc, stage), sort_keys=False))
     return stage
+
+
+def _unlink_missing(stage: Path) -> None:
+    """Turn links to notebooks that this run lacks into words, in the pages and in the other notebooks."""
+    import nbformat
+
+    for page in (stage / "book").glob("*.md"):
+        page.write_text(_unlinked(page.read_text(encoding="utf-8"), page.parent, stage), encoding="utf-8")
+    for page in (stage / "notebooks").rglob("*.ipynb"):
+        node = nbformat.read(page, as_version=4)
+        for cell in node.cells:
+            if cell.cell_type == "markdown":
+                cell.source = _unlinked(cell.source, page.parent, stage)
+        nbformat.write(node, page)
+
+
+def _unlinked(text: str, folder: Path, stage: Path) -> str:
+    def link(match):
+        target = (folder / match[2]).resolve()
+        missing = (stage / "notebooks").resolve() in target.parents and not _exists(target)
+        return f"{match[1]} (not in this run)" if missing else match[0]
+
+    return re.sub(r"\[([^\]\[]+)\]\(([^)#:\s]+)[^)]*\)", link, text)
 
 
 def _present(toc, stage: Path):
