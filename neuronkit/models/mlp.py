@@ -37,15 +37,16 @@ def table1() -> list[dict]:
     return l2 + l1 + dropout
 
 
-def jobs(images, labels, *, runs: int, seed: int, epochs: int) -> list[dict]:
+def jobs(images, labels, *, runs: int, seed: int, epochs: int, early_stopping: bool = False) -> list[dict]:
     """The arguments of `train_ensemble` for `runs` runs of Table 1, in two parts each so that two cores share a run.
 
     The same arguments find the same networks in the store, whichever notebook asks for them.
     """
     settings = table1()
     parts = [[s for s in settings if s["varied"] != "dropout"], [s for s in settings if s["varied"] == "dropout"]]
+    how = {"epochs": epochs, "early_stopping": early_stopping}
     return [
-        {"images": images, "labels": labels, "settings": part, "seed": seed + run, "epochs": epochs}
+        {"images": images, "labels": labels, "settings": part, "seed": seed + run, **how}
         for run in range(runs)
         for part in parts
     ]
@@ -76,6 +77,7 @@ def train_ensemble(
     settings: list[dict],
     seed: int,
     epochs: int,
+    early_stopping: bool = False,
     batch: int = 200,
     lr: float = 1e-3,
     progress=lambda steps, what: steps,
@@ -86,27 +88,39 @@ def train_ensemble(
     images: (N, D) or (N, side, side), uint8 (divided by 255) or float; labels (N,) int.
     settings: dicts with l1, l2 ≥ 0 and 0 ≤ dropout < 1, as in `table1`.
     seed: of initial weights, split, batches and dropout.
+    early_stopping: each network keeps its best weights and stops when its validation loss stalls, see `Stopping`;
+    `epochs` is then the most that any is trained.
     progress: wraps the range of epochs. checkpoint: a folder; what is there is resumed, and the state is saved
     there between epochs, so that a killed training loses at most `CHECKPOINT_SECONDS` and one epoch.
 
-    Returns {"weights": [{"W": (M, out, in), "b": (M, out)}, …], "loss": (epochs, M)}, float32; the loss is the
-    mean cross-entropy of the training batches without the penalty.
+    Returns {"weights": [{"W": (M, out, in), "b": (M, out)}, …], "loss": (epochs, M), "epochs": (M,)}: the loss is the
+    mean cross-entropy of the training batches without the penalty, epochs those that made the weights.
     Raises InputError for settings out of range, epochs < 1, fewer images than a batch, or a loss that is not
     finite (with the epoch).
     """
     _check(settings, epochs, batch, len(images))
-    train, _ = split(len(images), seed)
-    x, y = pixels(np.asarray(images)[train]), torch.as_tensor(np.asarray(labels)[train], dtype=torch.int64)
+    images, labels = np.asarray(images), np.asarray(labels)
+    (x, y), held_out = (
+        (pixels(images[i]), torch.tensor(labels[i], dtype=torch.int64)) for i in split(len(images), seed)
+    )
     layers = initial_weights(seed, (x.shape[1], *HIDDEN, int(np.max(labels)) + 1))
     ensemble = Ensemble(layers, settings, batch=batch, lr=lr)
-    losses, saved = _resume(ensemble, checkpoint), time.monotonic()
+    stopping = Stopping(ensemble) if early_stopping else None
+    losses, saved = _resume(ensemble, stopping, checkpoint), time.monotonic()
     with _without_denormals():
         for epoch in progress(range(len(losses), epochs), f"training {len(settings)} networks"):
+            if stopping and stopping.done():
+                break
             losses.append(_epoch(ensemble, x, y, batch, seed, epoch))
+            if stopping:
+                stopping.update(ensemble, cross_entropy(ensemble.weights(), *held_out), epoch)
             if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS and epoch + 1 < epochs:
-                _save(ensemble, losses, checkpoint)
+                _save(ensemble, stopping, losses, checkpoint)
                 saved = time.monotonic()
-    return {"weights": ensemble.weights(), "loss": np.stack(losses)}
+    if stopping:
+        ensemble.take(stopping.best)
+    ended = stopping.epochs.numpy() if stopping else np.full(len(settings), epochs)
+    return {"weights": ensemble.weights(), "loss": np.stack(losses), "epochs": ended}
 
 
 def _epoch(ensemble, x, y, batch: int, seed: int, epoch: int) -> np.ndarray:
@@ -141,6 +155,7 @@ class Ensemble:
         m = len(settings)
         self.l1, self.l2, self.dropout = column("l1"), column("l2"), column("dropout")
         self.scale = 1 / (1 - self.dropout)
+        self.rate = torch.ones(m, 1, 1)  # of the learning rate, per network; 0 where training has stopped
         self.W = [w.T.repeat(m, 1, 1) for w, _ in layers]  # (M, in, out)
         self.b = [b.repeat(m, 1, 1) for _, b in layers]  # (M, 1, out)
         self.parameters = [torch.nn.Parameter(p, requires_grad=False) for p in self.W + self.b]
@@ -160,7 +175,11 @@ class Ensemble:
             if self.l1.any():
                 grad.addcmul_(torch.sign(w, out=sign), self.l1)
             grad.addcmul_(w, 2 * self.l2)
+        same = bool((self.rate == 1).all())
+        before = [] if same else [p.clone() for p in self.parameters]
         self.adam.step()
+        for p, old in zip(self.parameters, before, strict=False):
+            p.copy_(torch.lerp(old, p, self.rate))  # Adam's step is proportional to the learning rate
         return loss
 
     def gradients(self, x, y, random) -> torch.Tensor:
@@ -198,9 +217,14 @@ class Ensemble:
             for w, b in zip(self.W, self.b, strict=True)
         ]
 
+    def take(self, parameters: list[torch.Tensor]) -> None:
+        """Take over the values of these parameters."""
+        for p, value in zip(self.parameters, parameters, strict=True):
+            p.copy_(value)
+
     def state(self) -> dict:
         """Everything that the next step depends on, as a flat dict of tensors."""
-        state = {f"parameter{i}": p.data for i, p in enumerate(self.parameters)}
+        state = {f"parameter{i}": p.data for i, p in enumerate(self.parameters)} | {"rate": self.rate}
         for i, moments in self.adam.state_dict()["state"].items():
             state |= {f"adam{i}.{name}": value for name, value in moments.items()}
         return state
@@ -208,24 +232,84 @@ class Ensemble:
     def load_state(self, state: dict) -> None:
         """Take over a `state`."""
         adam = self.adam.state_dict()
-        for i, p in enumerate(self.parameters):
-            p.data.copy_(state[f"parameter{i}"])
+        self.take([state[f"parameter{i}"] for i in range(len(self.parameters))])
+        self.rate = state["rate"]
+        for i in range(len(self.parameters)):
             names = ("step", "exp_avg", "exp_avg_sq")
             adam["state"][i] = {name: state[f"adam{i}.{name}"] for name in names}
         self.adam.load_state_dict(adam)
 
 
+class Stopping:
+    """Early stopping as in the authors' later version, for each network of an ensemble on its own.
+
+    After 4 epochs in a row without a lower validation loss the learning rate is divided by 4, after 6 in a row the
+    network stops; what counts are its weights of the epoch with the lowest validation loss.
+    """
+
+    CUT, CUT_AFTER, STOP_AFTER = 0.25, 4, 6
+    STATE = ("lowest", "epochs", "stalled", "since_cut")
+
+    def __init__(self, ensemble: Ensemble):
+        m = len(ensemble.rate)
+        self.lowest = torch.full((m,), torch.inf, dtype=torch.float64)
+        self.epochs, self.stalled, self.since_cut = torch.zeros(3, m, dtype=torch.int64).unbind()
+        self.best = [p.clone() for p in ensemble.parameters]
+
+    def update(self, ensemble: Ensemble, loss: np.ndarray, epoch: int) -> None:
+        """Take note of the validation losses (M,) after an epoch; sets the ensemble's `rate`."""
+        loss, going = torch.from_numpy(loss), ensemble.rate.flatten() > 0
+        better = going & (loss < self.lowest)
+        self.lowest = torch.where(better, loss, self.lowest)
+        self.epochs = torch.where(better, epoch + 1, self.epochs)
+        for best, p in zip(self.best, ensemble.parameters, strict=True):
+            best[better] = p[better]
+        self.stalled = torch.where(better, 0, self.stalled + 1)
+        self.since_cut = torch.where(better, 0, self.since_cut + 1)
+        cut = self.since_cut == self.CUT_AFTER
+        self.since_cut[cut] = 0
+        rate = torch.where(cut, self.CUT, 1.0) * (self.stalled < self.STOP_AFTER)
+        ensemble.rate = ensemble.rate * rate[:, None, None]
+
+    def done(self) -> bool:
+        """Whether every network has stopped."""
+        return bool((self.stalled >= self.STOP_AFTER).all())
+
+    def state(self) -> dict:
+        """All that `update` depends on, as a flat dict of tensors."""
+        best = {f"best{i}": p for i, p in enumerate(self.best)}
+        return best | {name: getattr(self, name).clone() for name in self.STATE}
+
+    def load_state(self, state: dict) -> None:
+        """Take over a `state`."""
+        self.best = [state[f"best{i}"] for i in range(len(self.best))]
+        for name in self.STATE:
+            setattr(self, name, state[name])
+
+
+def logits(weights: list[dict], x: torch.Tensor):
+    """The logits (M, B, classes) of M networks for rows x (N, D), in chunks of B rows; no dropout."""
+    layers = [(torch.tensor(layer["W"]).transpose(1, 2), torch.tensor(layer["b"])[:, None]) for layer in weights]
+    for chunk in x.split(2000):
+        a = chunk.expand(len(layers[0][0]), -1, -1)
+        for W, b in layers:
+            a = torch.baddbmm(b, a.relu(), W)  # pixels are ≥ 0: relu leaves them
+        yield a
+
+
 def accuracy(weights: list[dict], images, labels) -> np.ndarray:
     """Fraction of images (N, …) that each of M networks gives its label (N,): (M,); no dropout."""
-    x, y = pixels(images), np.asarray(labels)
-    right = np.zeros(len(weights[0]["b"]))
-    for chunk in torch.arange(len(x)).split(2000):
-        a = x[chunk].expand(len(right), -1, -1)
-        for layer in weights:
-            W, b = torch.tensor(layer["W"]), torch.tensor(layer["b"])
-            a = torch.baddbmm(b[:, None], a.relu(), W.transpose(1, 2))  # pixels are ≥ 0: relu leaves them
-        right += (a.argmax(-1).numpy() == y[chunk.numpy()]).sum(1)
-    return right / len(x)
+    y = torch.tensor(np.asarray(labels)).split(2000)
+    right = sum((a.argmax(-1) == part).sum(1) for a, part in zip(logits(weights, pixels(images)), y, strict=True))
+    return right.numpy() / len(labels)
+
+
+def cross_entropy(weights: list[dict], x: torch.Tensor, y: torch.Tensor) -> np.ndarray:
+    """Mean cross-entropy of each of M networks on rows x (N, D) with labels y (N,): (M,) float64; no dropout."""
+    total = torch.zeros(len(weights[0]["b"]), dtype=torch.float64)
+    for a, part in zip(logits(weights, x), y.split(2000), strict=True):
+        total -= torch.log_softmax(a, -1)[:, torch.arange(len(part)), part].double().sum(1)
+    return total.numpy() / len(x)
 
 
 def statistics(networks: dict, train: dict, test: dict, *, seed: int) -> dict:
@@ -286,7 +370,7 @@ def pixels(images) -> torch.Tensor:
     return flat.float().div_(255) if images.dtype == np.uint8 else flat.float()
 
 
-def _resume(ensemble: Ensemble, checkpoint: Path | None) -> list[np.ndarray]:
+def _resume(ensemble: Ensemble, stopping: Stopping | None, checkpoint: Path | None) -> list[np.ndarray]:
     """Load the checkpoint where there is one; returns the losses of the epochs that are done."""
     from safetensors.torch import load_file
 
@@ -295,13 +379,16 @@ def _resume(ensemble: Ensemble, checkpoint: Path | None) -> list[np.ndarray]:
     state = load_file(checkpoint / "state.safetensors")
     losses = list(state.pop("losses").numpy())
     ensemble.load_state(state)
+    if stopping:
+        stopping.load_state(state)
     return losses
 
 
-def _save(ensemble: Ensemble, losses: list[np.ndarray], checkpoint: Path) -> None:
+def _save(ensemble: Ensemble, stopping: Stopping | None, losses: list[np.ndarray], checkpoint: Path) -> None:
     from safetensors.torch import save_file
 
     checkpoint.mkdir(parents=True, exist_ok=True)
     aside = checkpoint / "state.new"
-    save_file(ensemble.state() | {"losses": torch.from_numpy(np.stack(losses))}, aside)
+    state = ensemble.state() | {"losses": torch.from_numpy(np.stack(losses))}
+    save_file(state | (stopping.state() if stopping else {}), aside)
     aside.replace(checkpoint / "state.safetensors")

@@ -121,10 +121,11 @@ class Stop(Exception):
     pass
 
 
-def test_a_training_that_was_stopped_ends_with_the_same_bits(images, tmp_path, monkeypatch):
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_a_training_that_was_stopped_ends_with_the_same_bits(images, tmp_path, monkeypatch, early_stopping):
     x, y = images
     monkeypatch.setattr(mlp, "CHECKPOINT_SECONDS", 0.0)
-    arguments = {"settings": SETTINGS, "seed": 2, "epochs": 6, "batch": 36}
+    arguments = {"settings": SETTINGS, "seed": 2, "epochs": 6, "batch": 36, "early_stopping": early_stopping}
 
     def stops_after_three(steps, what):
         for done, step in enumerate(steps):
@@ -143,6 +144,49 @@ def test_a_training_that_was_stopped_ends_with_the_same_bits(images, tmp_path, m
     for a, b in zip(whole["weights"], resumed["weights"], strict=True):
         assert np.array_equal(a["W"], b["W"]) and np.array_equal(a["b"], b["b"])
     assert np.array_equal(whole["loss"], resumed["loss"])
+
+
+def test_early_stopping_follows_torch_schedules_for_each_network_alone():
+    """Against ReduceLROnPlateau (threshold 0) and a plain count of bad epochs, on made-up validation losses."""
+    rng = np.random.default_rng(4)
+    losses = np.cumsum(rng.normal(-0.02, 0.2, (40, 3)), axis=0)
+    nets = mlp.Ensemble(mlp.initial_weights(1, (4, 64, 64, 10)), SETTINGS, batch=2, lr=1e-3)
+    stopping = mlp.Stopping(nets)
+    rates = []
+    for epoch, row in enumerate(losses):
+        nets.b[0].fill_(epoch)  # a mark of the epoch in the weights
+        stopping.update(nets, row, epoch)
+        rates.append(nets.rate.flatten().tolist())
+    for m in range(3):
+        optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.25, patience=3, threshold=0)
+        best = 0
+        for epoch in range(40):
+            plateau.step(losses[epoch, m])
+            best = epoch if losses[epoch, m] < losses[:epoch, m].min(initial=np.inf) else best
+            if epoch - best == 6:
+                assert rates[epoch][m] == 0
+                break
+            assert rates[epoch][m] == pytest.approx(optimizer.param_groups[0]["lr"])
+        else:
+            raise AssertionError("the losses never stall: change their seed")
+        assert stopping.epochs[m] == best + 1
+        assert (stopping.best[3][m] == best).all()
+    assert stopping.done()
+
+
+def test_a_network_that_stops_early_is_the_one_trained_alone(images):
+    x, y = images
+    arguments = {"seed": 3, "epochs": 60, "batch": 36, "early_stopping": True}
+    whole = mlp.train_ensemble(x, y, settings=SETTINGS, **arguments)
+    assert len(whole["loss"]) < 60  # random labels: the validation loss soon rises
+    for m, setting in enumerate(SETTINGS):
+        plain = mlp.train_ensemble(x, y, settings=[setting], seed=3, batch=36, epochs=int(whole["epochs"][m]))
+        if m != 1:  # with L1, weights hover around zero and rounding decides their sign
+            assert np.allclose(whole["weights"][0]["W"][m], plain["weights"][0]["W"][0], atol=1e-3)
+    assert mlp.train_ensemble(x, y, settings=SETTINGS, **(arguments | {"early_stopping": False, "epochs": 2}))[
+        "epochs"
+    ].tolist() == [2, 2, 2]
 
 
 def test_accuracy_and_statistics(images):
