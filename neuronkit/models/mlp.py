@@ -22,6 +22,7 @@ from neuronkit import InputError
 
 HIDDEN = (64, 64)
 SEED = 286436723  # of the paper's run 0; run r has SEED + r, the untrained network u SEED + 1000 + u
+ACCURATE = 0.8  # test accuracy below which a network is discarded
 CHECKPOINT_SECONDS = 20.0
 
 
@@ -323,6 +324,40 @@ def statistics(networks: dict, train: dict, test: dict, *, seed: int) -> dict:
         "test_accuracy": accuracy(networks["weights"], test["image"], test["label"]),
         **weight_statistics(networks["weights"]),
     }
+
+
+def table(jobs: list[dict], found: list[dict]):
+    """DataFrame with a row per network: its setting, run (from 0) and statistics, in the order of the jobs.
+
+    jobs: as `jobs` gives them; found: `statistics` of each. `kept` is whether the test accuracy reaches 80 %, the
+    limit below which the paper discards a network. [paper 1, section 3]
+    """
+    import pandas as pd
+
+    first = min(job["seed"] for job in jobs)
+    parts = [
+        pd.DataFrame(job["settings"]).assign(run=job["seed"] - first, **statistics)
+        for job, statistics in zip(jobs, found, strict=True)
+    ]
+    rows = pd.concat(parts, ignore_index=True)
+    return rows.assign(kept=rows["test_accuracy"] >= ACCURATE)
+
+
+def series(networks, values: np.ndarray, varied: str) -> tuple[np.ndarray, np.ndarray]:
+    """The values of one regulariser's networks by run and strength: strengths (S,) and values (R, S, …).
+
+    networks: a `table` of M rows; values (M, …), one per network; nan where the network is not kept. The dropout
+    series begins with p = 0, the weakest L2, which is what dropout is added to.
+    """
+    own = networks["varied"] == varied
+    strength = networks[varied].where(own)
+    if varied == "dropout":
+        strength = strength.mask((networks["varied"] == "l2") & (networks["l2"] < 1.1e-5), 0.0)
+    strengths = np.sort(strength.dropna().unique())
+    at = strength.notna() & networks["kept"]
+    found = np.full((networks["run"].max() + 1, len(strengths), *np.shape(values)[1:]), np.nan)
+    found[networks["run"][at], np.searchsorted(strengths, strength[at])] = np.asarray(values)[at]
+    return strengths, found
 
 
 def untrained(images, labels, *, n: int, seed: int) -> dict:

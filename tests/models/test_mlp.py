@@ -208,6 +208,23 @@ def test_accuracy_and_statistics(images):
     assert both["train_accuracy"][1] == pytest.approx((guess == y)[part].mean())
 
 
+def test_networks_are_laid_out_by_run_and_strength():
+    x, y = np.zeros((400, 4)), np.arange(400) % 10
+    jobs = mlp.jobs(x, y, runs=2, seed=50, epochs=1)
+    found = [{"test_accuracy": np.full(len(job["settings"]), 0.9)} for job in jobs]
+    found[0]["test_accuracy"][8] = 0.79  # run 0, strongest L2
+    networks = mlp.table(jobs, found)
+    assert len(networks) == 60 and networks["run"].tolist() == [0] * 30 + [1] * 30
+    assert (~networks["kept"]).to_numpy().nonzero()[0].tolist() == [8]
+    values = np.stack([np.arange(60.0), -np.arange(60.0)], axis=1)
+    strengths, by_run = mlp.series(networks, values, "l2")
+    assert strengths == pytest.approx(np.logspace(-5, -1, 9)) and by_run.shape == (2, 9, 2)
+    assert np.isnan(by_run[0, 8]).all() and by_run[1, 8].tolist() == [38, -38]
+    strengths, by_run = mlp.series(networks, values, "dropout")
+    assert strengths == pytest.approx(np.arange(15) * 0.05)
+    assert by_run[:, :, 0].tolist() == [[0, *range(16, 30)], [30, *range(46, 60)]]
+
+
 def test_untrained_networks_are_nearly_dense():
     networks = mlp.untrained(np.zeros((2, 784)), np.array([0, 9]), n=4, seed=mlp.SEED + 1000)
     assert networks["weights"][0]["W"].shape == (4, 64, 784) and networks["weights"][2]["b"].shape == (4, 10)
