@@ -28,3 +28,21 @@ def mean_interval(values, *, seed: int = 0) -> tuple[float, float, float]:
     draws = np.random.default_rng(seed).integers(n, size=(10_000, n))
     low, high = np.percentile(values[draws].mean(1), [2.5, 97.5])
     return float(mean), float(low), float(high)
+
+
+def difference_interval(a, b) -> tuple[float, float, float]:
+    """(difference, low, high): mean of a minus mean of b, two independent samples, and its 95 % interval (Welch).
+
+    nan where one has fewer than two values. Raises InputError like `mean_interval`.
+
+    >>> [round(v, 3) for v in difference_interval([1.0, 2.0, 3.0], [0.0, 1.0, 2.0])]
+    [1.0, -1.267, 3.267]
+    """
+    a, b = (np.asarray(values, dtype=np.float64) for values in (a, b))
+    difference = mean_interval(a)[0] - mean_interval(b)[0]
+    if min(len(a), len(b)) < 2:
+        return difference, np.nan, np.nan
+    if a.std() == b.std() == 0:
+        return difference, difference, difference
+    low, high = scipy.stats.ttest_ind(a, b, equal_var=False).confidence_interval()
+    return difference, float(low), float(high)

@@ -115,6 +115,36 @@ def monte_carlo(A, labels, *, steps=5000, seed=0):
     return _each(A, solve, seed)
 
 
+def contrast(A, labels):
+    """Mean similarity of pairs that share a cluster, and of pairs that do not (section 4): (within, between).
+
+    Both are shares of the mean over all pairs, so 1 is what a pair has on average; the diagonal and units in no
+    cluster are left out. A: (n, n) or (m, n, n), labels: integers (n,) or (m, n); returns two floats or two (m,).
+    No such pair, or a matrix of zeros: nan (the latter with a RuntimeWarning). Raises InputError.
+
+    >>> squares = np.kron(np.eye(2), np.ones((2, 2)))
+    >>> contrast(squares, [0, 0, 1, 1])  # 4 of the 12 ordered pairs hold all similarity
+    (3.0, 0.0)
+    """
+    matrices, empty = _matrices(A, depth=3)
+    n = matrices.shape[-1]
+    labels = np.asarray(labels)
+    fits = labels.shape == np.shape(A)[:-1] and labels.dtype.kind in "iu"
+    _need(fits, f"labels must be integers of shape {np.shape(A)[:-1]}: theirs is {labels.shape}, {labels.dtype}.")
+    labels = labels.reshape(-1, n)
+    matrices[empty] = np.nan
+    matrices *= n * (n - 1) / matrices.sum((1, 2), keepdims=True)
+    clustered = (labels[:, :, None] >= 0) & (labels[:, None, :] >= 0) & ~np.eye(n, dtype=bool)
+    same = labels[:, :, None] == labels[:, None, :]
+
+    def mean(pairs):
+        counts = pairs.sum((1, 2))
+        return np.where(counts > 0, (matrices * pairs).sum((1, 2)) / np.maximum(counts, 1), np.nan)
+
+    within, between = mean(same & clustered), mean(~same & clustered)
+    return (float(within[0]), float(between[0])) if np.ndim(A) == 2 else (within, between)
+
+
 def number_of_clusters(labels):
     """exp of the entropy of r, r_c = the fraction of all n units that is in cluster c (section 2).
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neuronkit import InputError
-from neuronkit.metrics.intervals import mean_interval
+from neuronkit.metrics.intervals import difference_interval, mean_interval
 
 
 def test_few_replicates_get_students_t():
@@ -36,3 +36,17 @@ def test_one_replicate_has_no_interval():
 def test_bad_input(values):
     with pytest.raises(InputError, match="finite values"):
         mean_interval(values)
+
+
+def test_difference_of_two_samples_by_welch():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(1, 1, 9), rng.normal(0, 3, 500)
+    value, low, high = difference_interval(a, b)
+    va, vb = a.var(ddof=1) / 9, b.var(ddof=1) / 500
+    df = (va + vb) ** 2 / (va**2 / 8 + vb**2 / 499)
+    half = scipy.stats.t.ppf(0.975, df) * np.sqrt(va + vb)
+    assert (value, low, high) == pytest.approx((a.mean() - b.mean(), value - half, value + half))
+    assert np.isnan(difference_interval(a[:1], b)[1:]).all()
+    assert difference_interval([1, 1], [0, 0]) == (1, 1, 1)
+    with pytest.raises(InputError, match="finite"):
+        difference_interval(a, [np.nan])

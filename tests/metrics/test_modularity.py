@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from neuronkit import InputError
 from neuronkit.metrics import modularity as module
 from neuronkit.metrics import partition_search
-from neuronkit.metrics.modularity import maximize, modularity, monte_carlo, number_of_clusters, spectral
+from neuronkit.metrics.modularity import contrast, maximize, modularity, monte_carlo, number_of_clusters, spectral
 
 TOY = json.loads((Path(__file__).parent / "fixtures_modularity.json").read_text())["toy"]
 METHODS = ("paper", "ils")
@@ -205,6 +205,28 @@ def test_number_of_clusters():
     assert number_of_clusters([-1, -1]) == 1, "no entropy"
     half = -0.75 * math.log(0.75) - 0.25 * math.log(0.25)
     assert number_of_clusters([0, 0, 0, 1]) == pytest.approx(math.exp(half))
+
+
+def test_contrast_of_pairs_within_and_between():
+    rng = np.random.default_rng(0)
+    A = rng.random((4, 10, 10))
+    A = A + A.transpose(0, 2, 1)
+    labels = rng.integers(-1, 3, (4, 10))
+    within, between = contrast(A, labels)
+    for m in range(4):
+        pairs = [(i, j) for i in range(10) for j in range(10) if i != j]
+        every = np.mean([A[m, i, j] for i, j in pairs])
+        live = [(i, j) for i, j in pairs if min(labels[m, i], labels[m, j]) >= 0]
+        same = [A[m, i, j] for i, j in live if labels[m, i] == labels[m, j]]
+        apart = [A[m, i, j] for i, j in live if labels[m, i] != labels[m, j]]
+        assert within[m] == pytest.approx(np.mean(same) / every)
+        assert between[m] == pytest.approx(np.mean(apart) / every)
+    assert contrast(A[0], labels[0]) == (within[0], between[0])
+    assert np.isnan(contrast(A[0], np.zeros(10, int))[1]), "one cluster has no pair between clusters"
+    with pytest.warns(RuntimeWarning, match="all zeros"):
+        assert np.isnan(contrast(np.zeros((3, 3)), [0, 0, 1])).all()
+    with pytest.raises(InputError, match="labels must be integers"):
+        contrast(A, labels[0])
 
 
 def test_zeros_have_no_modularity():
