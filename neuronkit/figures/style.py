@@ -12,6 +12,7 @@ REGULARISERS = {
 }
 STRENGTH = {"l2": "L2 strength", "l1": "L1 strength", "dropout": "dropout probability p"}
 REPORTED = {"color": "black", "marker": "D", "linestyle": "none", "markerfacecolor": "none", "label": "paper"}
+REPORTED_NORMALISED = REPORTED | {"marker": "x", "label": "paper, normalised"}
 UNTRAINED = {"color": "0.6"}
 
 # Measures of similarity: a colour per kind, dashes where it is normalised; upstream warm, downstream cold.

@@ -46,3 +46,17 @@ def difference_interval(a, b) -> tuple[float, float, float]:
         return difference, difference, difference
     low, high = scipy.stats.ttest_ind(a, b, equal_var=False).confidence_interval()
     return difference, float(low), float(high)
+
+
+def mean_and_sem(values, axis=0):
+    """(mean, standard error of the mean) over one or more axes, nan left out; nan where too few values are left.
+
+    >>> [v.tolist() for v in mean_and_sem([[1.0, 2.0], [3.0, float("nan")]])]
+    [[2.0, 2.0], [1.0, nan]]
+    """
+    values = np.asarray(values, dtype=np.float64)
+    n = np.isfinite(values).sum(axis, keepdims=True)
+    mean = np.divide(np.nansum(values, axis, keepdims=True), n, where=n > 0, out=np.full(n.shape, np.nan))
+    squares = np.nansum((values - mean) ** 2, axis, keepdims=True)
+    sem = np.sqrt(np.divide(squares, n * (n - 1), where=n > 1, out=np.full(n.shape, np.nan)))
+    return mean.squeeze(axis), sem.squeeze(axis)
