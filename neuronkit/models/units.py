@@ -9,7 +9,8 @@ import warnings
 import numpy as np
 
 from neuronkit import InputError
-from neuronkit.metrics import modularity
+from neuronkit.metrics import modularity, partitions
+from neuronkit.metrics.intervals import mean_and_sem
 from neuronkit.metrics.similarity import KINDS, similarities
 from neuronkit.models.mlp import pixels
 
@@ -84,3 +85,19 @@ def _on_all(search, S) -> tuple[np.ndarray, np.ndarray]:
         warnings.filterwarnings("ignore", message=".*all zeros", category=RuntimeWarning)
         q, labels = search(S.reshape(-1, *S.shape[-2:]))
     return np.asarray(q).reshape(S.shape[:-2]), np.asarray(labels).reshape(S.shape[:-1])
+
+
+def indices(labels) -> dict:
+    """How alike the partitions of the measures are, by each index of `metrics.partitions`. [paper 1, section 5]
+
+    labels (M, L, K, n), as `partition` gives them. Returns {"element": (K, K), "nmi": …, "undefined": {index: count}}:
+    means over networks and layers; a pair of trivial partitions, for which an index is 0 / 0, is left out and counted.
+    """
+    found, undefined = {}, {}
+    for name in ("element", *partitions.INDICES):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*trivial alike", category=RuntimeWarning)
+            values = partitions.pairwise(labels, name)
+        undefined[name] = int(np.isnan(values).sum())
+        found[name] = mean_and_sem(values, (0, 1))[0]
+    return found | {"undefined": undefined}
