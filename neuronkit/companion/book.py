@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from neuronkit.companion import generated, keys, places, runs
+from neuronkit.companion import generated, keys, places, recorded, runs
 from neuronkit.companion.runner import Failed
 
 
@@ -54,11 +54,33 @@ def _stage(run: runs.Run) -> Path:
             if file.suffix in (".csv", ".svg", ".png"):
                 (stage / "_static" / "exhibits").mkdir(exist_ok=True)
                 shutil.copy(file, stage / "_static" / "exhibits")
+    _add_recorded(stage, executed)
     generated.write(stage, run)
     _unlink_missing(stage)
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     (stage / "_toc.yml").write_text(yaml.safe_dump(_present(toc, stage), sort_keys=False))
     return stage
+
+
+def _add_recorded(stage: Path, executed: dict) -> None:
+    """Put the recorded run before the exercises of each notebook, and its CSV where pages find it."""
+    import nbformat
+
+    for name in executed:
+        text = recorded.section(name)
+        if not text:
+            continue
+        page = stage / "notebooks" / f"{name}.ipynb"
+        node = nbformat.read(page, as_version=4)
+        starts = [i for i, cell in enumerate(node.cells) if cell.source.startswith("## Exercises")]
+        node.cells.insert(starts[0] if starts else len(node.cells), nbformat.v4.new_markdown_cell(text, id="recorded"))
+        nbformat.write(node, page)
+        shutil.copytree(
+            recorded.notebook(name)["folder"],
+            stage / "_static" / "recorded",
+            ignore=shutil.ignore_patterns("*.json"),
+            dirs_exist_ok=True,
+        )
 
 
 def _unlink_missing(stage: Path) -> None:

@@ -12,9 +12,6 @@ SHOWN = ("neuronkit", "torch", "numpy", "scipy", "scikit-learn", "datasets")
 
 def run_card() -> None:
     """Show what this page was computed with: parameters (changed ones marked), data, versions, commit."""
-    import importlib.metadata
-    import platform
-
     from IPython.display import HTML, display
 
     run = _run()
@@ -26,13 +23,20 @@ def run_card() -> None:
         )
         or "as in the cell above",
         "data": ", ".join(run.get("data", [])) or "none",
-        "versions": ", ".join(
-            [f"Python {platform.python_version()}"] + [f"{d} {importlib.metadata.version(d)}" for d in SHOWN]
-        ),
+        "versions": versions(),
         "computed at": f"commit {commit()}",
     }
     lines = "".join(f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in rows.items())
     display(HTML(f'<table class="run-card" aria-label="run card">{lines}</table>'))
+
+
+def versions() -> str:
+    """Python and the main packages with their versions."""
+    import importlib.metadata
+    import platform
+
+    shown = (f"{d} {importlib.metadata.version(d)}" for d in SHOWN)
+    return ", ".join([f"Python {platform.python_version()}", *shown])
 
 
 def commit() -> str:

@@ -101,6 +101,16 @@ def _check(made) -> None:
         raise runner.Failed(f"run {made.name} does not pass the check:\n  " + "\n  ".join(found))
 
 
+@main.command()
+@click.option("--run", "name", default="laptop", show_default=True, metavar="RUN")
+def record(name):
+    """Keep the ledger and CSV of a run in the checkout, to be shown beside later runs."""
+    from neuronkit.companion import recorded, runs
+
+    for folder in recorded.record(runs.load(name)):
+        click.echo(f"Recorded in {folder}. Commit it with the code that made it.")
+
+
 @main.command("list")
 @click.option("--run", "name", default="quick", show_default=True, metavar="RUN")
 def list_(name):

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from neuronkit.companion import keys, runs, scores
+from neuronkit.companion import keys, recorded, runs, scores
 from neuronkit.companion.ledger import book, with_interval
 
 PAPERS = {
@@ -36,7 +36,7 @@ def scoreboard(run: runs.Run, rows: list[dict]) -> str:
     chance = f"Of {judged} verdicts from 95 % intervals, about {0.05 * judged:.1f} are expected to be wrong by chance."
     counts = Counter((row["paper"], row["verdict"]) for row in rows)
     lines = [[f"{n} · {title}", *(counts[n, v] or "" for v in VERDICTS)] for n, title in PAPERS.items()]
-    heads = ("verdict", "the paper says", "it reports", "we get", "smallest effect to be seen")
+    heads = ("verdict", "the paper says", "it reports", "we get", "smallest effect to be seen", "recorded run")
     by_verdict = sorted(rows, key=lambda row: VERDICTS.index(row["verdict"]))  # what was tested comes first
     table = _rows("th", [heads]), "".join(map(_claim, by_verdict))
     filters = _filter("paper", PAPERS) + _filter("verdict", {_slug(v): v for v in VERDICTS})
@@ -45,7 +45,8 @@ def scoreboard(run: runs.Run, rows: list[dict]) -> str:
     return f"""Run *{run.name}*, profile *{run.profile}*: {len(tested)} of {len(rows)} claims were tested.
 {chance}
 Half the width of an interval is the smallest effect that this run could have seen: a difference below it can't be
-told from none.
+told from none. *Recorded run* is the verdict of a run of the profile *{recorded.PROFILE}* that is kept with the book;
+a star marks code that has changed since.
 
 {_raw(_table(["paper", *VERDICTS], lines))}
 
@@ -112,9 +113,18 @@ def _claim(row: dict) -> str:
         html.escape(row["reported"]),
         we_get,
         effect,
+        _recorded(row),
     )
     data = f'data-paper="{row["paper"]}" data-verdict="{_slug(row["verdict"])}"'
     return f"<tr {data}>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+
+
+def _recorded(row: dict) -> str:
+    found = recorded.verdict(row["id"], row["notebook"])
+    if found is None:
+        return ""
+    verdict, changed = found
+    return _chip(verdict) + (' <span title="the code has changed since">*</span>' if changed else "")
 
 
 def _card(run: runs.Run, exhibit_id: str, exhibit: dict, made: tuple | None, verdicts: list) -> str:
