@@ -56,5 +56,7 @@ def grid(curves: dict, rows: dict, *, untrained: dict | None = None, reported: d
     for ax in axes[:-1].flat:
         ax.set_xlabel("")
     handles = {label: h for ax in axes.flat for h, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    fig.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=len(handles) if len(handles) < 6 else 3)
+    fig.legend(
+        handles.values(), handles.keys(), loc="outside upper center", ncols=len(handles) if len(handles) < 6 else 3
+    )
     return fig

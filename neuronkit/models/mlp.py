@@ -360,18 +360,23 @@ def series(networks, values: np.ndarray, varied: str) -> tuple[np.ndarray, np.nd
     return strengths, found
 
 
-def untrained(images, labels, *, n: int, seed: int) -> dict:
-    """n networks without training, of seeds seed … seed + n - 1, in the form that `train_ensemble` returns.
+def untrained(images, labels, *, n: int, seed: int, part: int = 100) -> list[dict]:
+    """n networks without training, of seeds seed … seed + n - 1, in parts shaped as `train_ensemble` returns them.
 
     images, labels: those that the networks will be shown; they give the sizes of the first and the last layer.
+    part: networks per part, so that a sweep shares them out.
     """
     sizes = (int(np.prod(np.shape(images)[1:])), *HIDDEN, int(np.max(labels)) + 1)
     drawn = [initial_weights(seed + i, sizes) for i in range(n)]
-    weights = [
-        {"W": torch.stack([w for w, _ in layer]).numpy(), "b": torch.stack([b for _, b in layer]).numpy()}
-        for layer in zip(*drawn, strict=True)
+    return [
+        {"weights": [_stacked(layer) for layer in zip(*drawn[first : first + part], strict=True)]}
+        for first in range(0, n, part)
     ]
-    return {"weights": weights}
+
+
+def _stacked(layer) -> dict:
+    """The (W, b) of one layer of several networks as {"W": (M, out, in), "b": (M, out)}."""
+    return {name: torch.stack(parts).numpy() for name, parts in zip("Wb", zip(*layer, strict=True), strict=True)}
 
 
 def weight_statistics(weights: list[dict], *, near_zero: float = 1e-3) -> dict[str, np.ndarray]:

@@ -226,8 +226,9 @@ def test_networks_are_laid_out_by_run_and_strength():
 
 
 def test_untrained_networks_are_nearly_dense():
-    networks = mlp.untrained(np.zeros((2, 784)), np.array([0, 9]), n=4, seed=mlp.SEED + 1000)
+    networks, last = mlp.untrained(np.zeros((2, 784)), np.array([0, 9]), n=5, seed=mlp.SEED + 1000, part=4)
     assert networks["weights"][0]["W"].shape == (4, 64, 784) and networks["weights"][2]["b"].shape == (4, 10)
+    assert np.array_equal(last["weights"][0]["W"][0], mlp.initial_weights(mlp.SEED + 1004)[0][0])
     first = mlp.initial_weights(mlp.SEED + 1001)
     assert np.array_equal(networks["weights"][1]["W"][1], first[1][0])
     sparsity = mlp.weight_statistics(networks["weights"])["sparsity"]

@@ -15,7 +15,7 @@ def shown():
 
 @pytest.fixture(scope="module")
 def networks(shown):
-    return mlp.untrained(*shown, n=3, seed=5)
+    return mlp.untrained(*shown, n=3, seed=5)[0]
 
 
 @pytest.fixture(scope="module")
