@@ -94,7 +94,9 @@ def _source(module: str, text: str) -> str:
         if not node.name.startswith("_"):
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)]) - 1
             blocks.append((heading, lines[start:first]))
-            start, heading = first, f"({module}.{node.name})=\n## {node.name}\n\n"
+            # A function and a class may have one name but for the case: what is linked to are functions.
+            anchor = f"({module}.{node.name})=\n" if isinstance(node, ast.FunctionDef) else ""
+            start, heading = first, f"{anchor}## {node.name}\n\n"
     blocks.append((heading, lines[start:]))
     texts = ((heading, "\n".join(block).strip()) for heading, block in blocks)
     shown = (f"{heading}```python\n{text}\n```" for heading, text in texts if text)

@@ -6,6 +6,7 @@ Kernels run in threads of one process: separate processes would race for ports. 
 
 import concurrent.futures
 import contextlib
+import copy
 import json
 import shutil
 import sys
@@ -16,6 +17,8 @@ from pathlib import Path
 from neuronkit import InputError, data
 from neuronkit.companion import notebooks, places, runs, store
 from neuronkit.companion.card import commit
+
+LAST_CELL = "from neuronkit.companion.store import close_pool\n\nclose_pool()"  # executed, not kept
 
 
 class Failed(Exception):
@@ -129,6 +132,7 @@ def _finished(future, manifest: runs.Run, name: str, parameters: dict, told) -> 
 
 def _execute(notebook, parameters, key, parts, cell: Path, workers: int, run_name: str) -> tuple[str, float]:
     """Execute one notebook and put it into the store; (key, seconds)."""
+    import nbformat
     import papermill
 
     defaults = {p.name: p.default for p in notebook.parameters().values()}
@@ -141,9 +145,11 @@ def _execute(notebook, parameters, key, parts, cell: Path, workers: int, run_nam
     # tqdm misses its widgets as soon as a library imports it in a kernel, and says so on the page.
     quiet = "import warnings; warnings.filterwarnings('ignore', 'IProgress not found')"
     start, out = time.monotonic(), cell / "notebook.ipynb"
+    node = copy.deepcopy(notebook.node)
+    node.cells.append(nbformat.v4.new_code_cell(LAST_CELL))
     try:
         executed = papermill.execute_notebook(
-            notebook.node,
+            node,
             str(out),
             parameters=changed,
             progress_bar=False,
@@ -156,6 +162,7 @@ def _execute(notebook, parameters, key, parts, cell: Path, workers: int, run_nam
         raise _failure(error, notebook.name, out, run_name) from None
     seconds = time.monotonic() - start
     read = (cell / "read.txt").read_text().split() if (cell / "read.txt").exists() else []
+    del executed.cells[-1]
     meta = {"notebook": notebook.name, "read": sorted(set(read)), "seconds": seconds, "commit": commit()}
     _put(cell, key, parts, _tidy(executed, [parameters[n] for n in paths]), meta)
     return key, seconds

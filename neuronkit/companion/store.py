@@ -74,15 +74,25 @@ def sweep(function, jobs: list[dict], *, workers: int | None = None) -> list[Res
     missing = [job for job in jobs if not (folder() / _call(function, job)[0]).exists()]
     if workers == 1 or len(missing) < 2:
         return [cached(function, **job) for job in jobs]
-    pool = joblib.Parallel(n_jobs=min(workers, len(missing)), return_as="generator_unordered")
+    pool = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")
     done = pool(joblib.delayed(_in_worker)(function, job) for job in missing)
     try:
         for _ in progress(done, f"jobs of {function.__name__}", total=len(missing)):
             pass
-    finally:
-        # A pool that outlives the sweep keeps the kernel from ending in time; it is then killed and leaves files.
-        joblib.externals.loky.get_reusable_executor().shutdown(wait=True)
+    except BaseException:
+        close_pool()
+        raise
     return [cached(function, **job) for job in jobs]
+
+
+def close_pool() -> None:
+    """End the processes that sweeps share; the next sweep starts new ones, which costs seconds of imports.
+
+    A pool that is open at its end keeps a kernel from ending in time; it is then killed and leaves files.
+    """
+    import joblib
+
+    joblib.externals.loky.get_reusable_executor().shutdown(wait=True)
 
 
 def write(entry: Path, result: dict, parts: dict) -> None:
