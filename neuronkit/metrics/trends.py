@@ -1,7 +1,6 @@
 """How a quantity changes along a series of strengths, run by run (Lange, Rolnick and Kording 2022, section 4)."""
 
 import numpy as np
-import scipy.stats
 
 from neuronkit import InputError
 
@@ -33,6 +32,8 @@ def interaction(curves, *, draws=4999, seed=0) -> float:
     measures and strengths, of the mean curve of a measure minus that of all, and its distribution comes from `draws`
     exchanges. The smallest p is 1 / (draws + 1). Raises InputError for nan or fewer than two measures or strengths.
     """
+    import scipy.stats  # seconds to import: only where it is used
+
     curves = np.asarray(curves, dtype=np.float64)
     if curves.ndim != 3 or min(curves.shape[1:]) < 2 or not np.isfinite(curves).all():
         raise InputError(

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch.optim.adam import adam
 
 from neuronkit import InputError
 
@@ -149,6 +150,8 @@ def _without_denormals():
 class Ensemble:
     """M networks of one shape, the state of their training and one `step` of Adam for all of them."""
 
+    STATE = ("parameters", "mean", "square", "steps")
+
     def __init__(self, layers, settings, *, batch: int, lr: float):
         def column(name):
             return torch.tensor([float(s[name]) for s in settings])[:, None, None]  # (M, 1, 1)
@@ -159,14 +162,16 @@ class Ensemble:
         self.rate = torch.ones(m, 1, 1)  # of the learning rate, per network; 0 where training has stopped
         self.W = [w.T.repeat(m, 1, 1) for w, _ in layers]  # (M, in, out)
         self.b = [b.repeat(m, 1, 1) for _, b in layers]  # (M, 1, out)
-        self.parameters = [torch.nn.Parameter(p, requires_grad=False) for p in self.W + self.b]
+        self.parameters = self.W + self.b
         # Reused in every step: fresh tensors of this size cost more in page faults than the arithmetic on them.
-        for p in self.parameters:
-            p.grad = torch.zeros_like(p)
-        self.gW, self.gb = [[p.grad for p in self.parameters[i : i + 3]] for i in (0, 3)]
+        self.gradient = [torch.zeros_like(p) for p in self.parameters]
+        self.gW, self.gb = self.gradient[:3], self.gradient[3:]
+        self.mean = [torch.zeros_like(p) for p in self.parameters]  # Adam's running averages
+        self.square = [torch.zeros_like(p) for p in self.parameters]
+        self.steps = [torch.zeros(()) for _ in self.parameters]
+        self.lr = lr
         self.sign = [torch.empty_like(w) for w in self.W]
         self.h = [torch.empty(m, batch, w.shape[2]) for w in self.W]  # hidden, hidden, logits
-        self.adam = torch.optim.Adam(self.parameters, lr=lr, fused=True)
         self.one_hot = torch.eye(self.W[-1].shape[2])
 
     def step(self, x: torch.Tensor, y: torch.Tensor, random: np.random.Generator) -> torch.Tensor:
@@ -178,10 +183,29 @@ class Ensemble:
             grad.addcmul_(w, 2 * self.l2)
         same = bool((self.rate == 1).all())
         before = [] if same else [p.clone() for p in self.parameters]
-        self.adam.step()
+        self._adam()
         for p, old in zip(self.parameters, before, strict=False):
             p.copy_(torch.lerp(old, p, self.rate))  # Adam's step is proportional to the learning rate
         return loss
+
+    def _adam(self) -> None:
+        # The functional form: an Optimizer object brings seconds of imports to each process that makes one.
+        adam(
+            self.parameters,
+            self.gradient,
+            self.mean,
+            self.square,
+            [],
+            self.steps,
+            fused=True,
+            amsgrad=False,
+            beta1=0.9,
+            beta2=0.999,
+            lr=self.lr,
+            weight_decay=0.0,
+            eps=1e-8,
+            maximize=False,
+        )
 
     def gradients(self, x, y, random) -> torch.Tensor:
         """Fill the gradients of the mean cross-entropy, written out by hand; returns the loss (M,)."""
@@ -225,20 +249,14 @@ class Ensemble:
 
     def state(self) -> dict:
         """Everything that the next step depends on, as a flat dict of tensors."""
-        state = {f"parameter{i}": p.data for i, p in enumerate(self.parameters)} | {"rate": self.rate}
-        for i, moments in self.adam.state_dict()["state"].items():
-            state |= {f"adam{i}.{name}": value for name, value in moments.items()}
-        return state
+        return {f"{kind}{i}": t for kind in self.STATE for i, t in enumerate(getattr(self, kind))} | {"rate": self.rate}
 
     def load_state(self, state: dict) -> None:
         """Take over a `state`."""
-        adam = self.adam.state_dict()
-        self.take([state[f"parameter{i}"] for i in range(len(self.parameters))])
+        for kind in self.STATE:
+            for i, t in enumerate(getattr(self, kind)):
+                t.copy_(state[f"{kind}{i}"])
         self.rate = state["rate"]
-        for i in range(len(self.parameters)):
-            names = ("step", "exp_avg", "exp_avg_sq")
-            adam["state"][i] = {name: state[f"adam{i}.{name}"] for name in names}
-        self.adam.load_state_dict(adam)
 
 
 class Stopping:

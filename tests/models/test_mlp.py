@@ -79,8 +79,8 @@ def test_the_gradient_is_that_of_autograd(images):
     expected = torch.stack([nn.functional.cross_entropy(logits, y) for logits in a])
     expected.sum().backward()
     assert torch.allclose(loss, expected)
-    for ours, leaf in zip(nets.parameters, leaves, strict=True):
-        assert torch.allclose(ours.grad, leaf.grad, atol=1e-6)
+    for ours, leaf in zip(nets.gradient, leaves, strict=True):
+        assert torch.allclose(ours, leaf.grad, atol=1e-6)
 
 
 def test_initial_weights_are_those_of_seeded_linear_layers():
