@@ -39,9 +39,9 @@ def agreement(ax, values, names: list[str], *, beside=None, beside_name="", digi
         for (i, j), value in np.ndenumerate(shown):
             if np.isfinite(value):
                 dark = picture.cmap(picture.norm(value))[:3] @ np.array([0.299, 0.587, 0.114]) < 0.5
-                text = f"{value:.2f}".replace("0.", ".", 1)
+                text = f"{round(value, 2) + 0.0:.2f}".replace("0.", ".", 1)  # + 0.0: no minus zero
                 ax.text(j, i, text, ha="center", va="center", color="white" if dark else "black", size=7)
-    ax.set_xticks(columns, labels if digits else [], rotation=90)
-    ax.set_yticks(range(n), names if digits else [])
+    ax.set_xticks(columns if digits else [], labels if digits else [], rotation=90)
+    ax.set_yticks(range(n) if digits else [], names if digits else [])
     ax.grid(False)
     return picture

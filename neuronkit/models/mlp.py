@@ -54,6 +54,25 @@ def jobs(images, labels, *, runs: int, seed: int, epochs: int, early_stopping: b
     ]
 
 
+def at_strengths(strengths: dict) -> list[int]:
+    """Indices into `table1` of the settings whose varied regulariser has one of the strengths, {varied: [float, …]}."""
+    return [
+        i
+        for i, setting in enumerate(table1())
+        if np.isclose(setting[setting["varied"]], strengths[setting["varied"]], rtol=1e-3, atol=0).any()
+    ]
+
+
+def retrained(job: dict, at: list[int], *, epochs: int) -> list[dict]:
+    """The arguments that train the settings `at` (indices into `table1`) of a job's run for another number of epochs.
+
+    In two parts, which two cores share; their networks follow the order of `at`.
+    """
+    half = (len(at) + 1) // 2
+    parts = [[table1()[i] for i in part] for part in (at[:half], at[half:])]
+    return [{**job, "settings": part, "epochs": epochs} for part in parts if part]
+
+
 def initial_weights(seed: int, sizes=(784, *HIDDEN, 10)) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """PyTorch's default initialisation: [(W (out, in), b (out,)), …], the same as seeding nn.Linear in a row."""
     generator = torch.Generator().manual_seed(seed)

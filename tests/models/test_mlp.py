@@ -117,6 +117,16 @@ def test_parts_of_a_run_share_batches_and_dropout(images):
     assert [s for j in jobs[:2] for s in j["settings"]] == mlp.table1()
 
 
+def test_settings_are_found_by_strength_and_trained_again(images):
+    at = mlp.at_strengths({"l2": [1e-5, 0.0316228], "l1": [0.00316228], "dropout": [0.3]})
+    assert at == [0, 7, 14, 21]
+    job = mlp.jobs(*images, runs=1, seed=4, epochs=9)[0]
+    first, second = mlp.retrained(job, at, epochs=30)
+    assert [mlp.table1()[i] for i in at] == first["settings"] + second["settings"]
+    assert first["epochs"] == second["epochs"] == 30 and first["seed"] == 4 and job["epochs"] == 9
+    assert mlp.retrained(job, [], epochs=30) == [] and len(mlp.retrained(job, [3], epochs=30)) == 1
+
+
 class Stop(Exception):
     pass
 
