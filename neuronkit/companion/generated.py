@@ -32,8 +32,10 @@ def write(stage: Path, run: runs.Run) -> None:
 def scoreboard(run: runs.Run, rows: list[dict]) -> str:
     """The claims of all papers with their verdicts in a run, to be filtered by paper and verdict without a script."""
     tested = [row for row in rows if row["verdict"] in VERDICTS[:3]]
-    judged = sum(row["n"] is not None for row in tested)  # the others are exact facts
+    judged = sum(row["n"] is not None and row["low"] is not None for row in tested)
     chance = f"Of {judged} verdicts from 95 % intervals, about {0.05 * judged:.1f} are expected to be wrong by chance."
+    if not judged:
+        chance = "No verdict rests on a 95 % interval, which takes three replicates."
     counts = Counter((row["paper"], row["verdict"]) for row in rows)
     lines = [[f"{n} · {title}", *(counts[n, v] or "" for v in VERDICTS)] for n, title in PAPERS.items()]
     heads = ("verdict", "the paper says", "it reports", "we get", "smallest effect to be seen", "recorded run")
@@ -44,8 +46,8 @@ def scoreboard(run: runs.Run, rows: list[dict]) -> str:
     board = f'{filters}{region}<table class="exhibit"><thead>{table[0]}</thead><tbody>{table[1]}</tbody></table></div>'
     return f"""Run *{run.name}*, profile *{run.profile}*: {len(tested)} of {len(rows)} claims were tested.
 {chance}
-Half the width of an interval is the smallest effect that this run could have seen: a difference below it can't be
-told from none. *Recorded run* is the verdict of a run of the profile *{recorded.PROFILE}* that is kept with the book;
+*We get* shows the part of a claim that decides; *how judged* says what was measured. Half the width of an interval is
+the smallest effect that this run could have seen: a difference below it can't be told from none. *Recorded run* is the verdict of a run of the profile *{recorded.PROFILE}* that is kept with the book;
 a star marks code that has changed since.
 
 {_raw(_table(["paper", *VERDICTS], lines))}
@@ -107,7 +109,12 @@ def _claim(row: dict) -> str:
     page = f"../notebooks/{row['notebook']}.html#paper-says-we-get"
     says = html.escape(row["says"])
     linked = f'<a href="{page}">{says}</a>' if row["verdict"] not in ("to come", "not tested") else says
-    we_get = with_interval(row) if row["value"] is not None else html.escape(row["why"])
+    we_get = html.escape(row["why"])
+    if row["value"] is not None:
+        named = f"{row['part']}: " if row["part"] else ""
+        judged = html.escape(book("claims")[row["id"]]["judged"])
+        we_get = f"{html.escape(named)}{with_interval(row)}; asked: {row['asked']}"
+        we_get += f"<details><summary>how judged</summary>{judged}</details>"
     effect = f"{(row['high'] - row['low']) / 2:.2g}" if row["low"] is not None and row["n"] else ""
     cells = (
         _chip(row["verdict"]),
@@ -148,7 +155,12 @@ def _card(run: runs.Run, exhibit_id: str, exhibit: dict, made: tuple | None, ver
             f'<a href="../_static/exhibits/{exhibit_id}.csv" download>CSV</a>',
             f'<a href="../source/{module}.html#{target(exhibit["function"])}"><code>{function}</code></a>',
         ]
-    chips = " ".join(f'<span title="{claim}">{_chip(verdict)}</span>' for claim, verdict in verdicts)
+    by_verdict = {v: [claim for claim, verdict in verdicts if verdict == v] for v in VERDICTS}
+    chips = " ".join(
+        f'<span title="{", ".join(claims)}">{_chip(v)}{f" × {len(claims)}" if len(claims) > 1 else ""}</span>'
+        for v, claims in by_verdict.items()
+        if claims
+    )
     number = html.escape(exhibit["number"])
     return (
         f'<figure class="card">{picture}<figcaption><b>{number}</b><br>{title}<br>{chips}<br>{" · ".join(links)}'

@@ -134,7 +134,9 @@ def paper_says_we_get() -> None:
             rows.append(first | {"we get": "", "the claim asks": "", "verdict": f"not tested ({claim['why']})"})
         for name, part in claim.get("parts", {}).items():
             we_get = f"{name}: {with_interval(part)}" if name else with_interval(part)
-            rows.append(first | {"we get": we_get, "the claim asks": _asked(part["asked"]), "verdict": part["verdict"]})
+            rows.append(
+                first | {"we get": we_get, "the claim asks": asked_of(part["asked"]), "verdict": part["verdict"]}
+            )
             first = {"the paper says": "", "it reports": ""}
         if len(claim.get("parts", ())) > 1:
             rows.append(first | {"we get": "together", "the claim asks": "all parts", "verdict": verdict_of(claim)})
@@ -174,7 +176,8 @@ def with_interval(part: dict) -> str:
     return f"{part['value']:.4g}{interval}, n = {part['n']}"
 
 
-def _asked(asked: list) -> str:
+def asked_of(asked: list) -> str:
+    """What a claim asks of a value, in words."""
     name, bound = asked
     return f"within {bound[0]:.4g} to {bound[1]:.4g}" if name == "within" else f"{name} {bound:.4g}"
 

@@ -3,13 +3,14 @@
 from collections import Counter
 
 from neuronkit.companion import notebooks, runs
-from neuronkit.companion.ledger import book, verdict_of
+from neuronkit.companion.ledger import asked_of, book, verdict_of
 
 
 def rows(run: runs.Run) -> list[dict]:
-    """One row per claim: id, paper, notebook, says, reported, verdict, value, low, high, n, why.
+    """One row per claim: id, paper, notebook, says, reported, verdict, part, value, low, high, n, asked, why.
 
     The numbers of a claim in parts are those of the part that decides: the first that fails, else that is undecided.
+    asked: what the claim asks of the value, in words.
     A claim whose notebook was not executed in this run has the verdict "not tested", one whose notebook is not
     written yet "to come".
     """
@@ -25,7 +26,7 @@ def summary(rows: list[dict]) -> str:
 
 def _row(claim_id: str, said: dict, made: dict | None) -> dict:
     row = {"id": claim_id} | {name: said[name] for name in ("paper", "notebook", "says", "reported")}
-    numbers = {"value": None, "low": None, "high": None, "n": None}
+    numbers = {"part": "", "value": None, "low": None, "high": None, "n": None, "asked": ""}
     if made is None:
         if said["notebook"] in notebooks.names():
             return row | {"verdict": "not tested"} | numbers | {"why": "its notebook is not in this run"}
@@ -34,5 +35,6 @@ def _row(claim_id: str, said: dict, made: dict | None) -> dict:
     if "why" in made:
         return row | {"verdict": "not tested"} | numbers | {"why": made["why"]}
     verdict = verdict_of(made)
-    part = next(p for p in made["parts"].values() if p["verdict"] == verdict)
-    return row | {"verdict": verdict} | {name: part.get(name) for name in numbers} | {"why": ""}
+    name, part = next((n, p) for n, p in made["parts"].items() if p["verdict"] == verdict)
+    numbers |= {key: part.get(key) for key in ("value", "low", "high", "n")}
+    return row | {"verdict": verdict} | numbers | {"part": name, "asked": asked_of(part["asked"]), "why": ""}

@@ -38,6 +38,7 @@ def say(home):
         (["list", "--run", "nope"], 'unknown run "nope"'),
         (["claims", "--run", "nope"], 'unknown run "nope"'),
         (["params", "nope"], 'unknown notebook "nope"'),
+        (["record", "--run", "nope"], 'unknown run "nope"'),
         (["data", "fetch", "imagenet"], 'unknown data set "imagenet"'),
         ([*SMOKE, "-p", "sede=3"], 'did you mean "seed"'),
         ([*SMOKE, "-p", "seed=abc"], "seed=abc is not of type int"),

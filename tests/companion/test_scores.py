@@ -14,10 +14,12 @@ SCHEMA = {
     "says": str,
     "reported": str,
     "verdict": str,
+    "part": str,
     "value": (float, int, type(None)),
     "low": (float, int, type(None)),
     "high": (float, int, type(None)),
     "n": (int, type(None)),
+    "asked": str,
     "why": str,
 }
 NAME = "1_modularity/01_networks"
@@ -36,7 +38,7 @@ def run(monkeypatch):
 
 
 def part(verdict, value=1.0, **more):
-    return {"verdict": verdict, "value": value, "n": 9, "low": 0.5, "high": 1.5} | more
+    return {"verdict": verdict, "value": value, "n": 9, "low": 0.5, "high": 1.5, "asked": ["above", 0.0]} | more
 
 
 def test_the_json_has_its_schema(smoke):
@@ -70,7 +72,11 @@ def test_the_scoreboard_counts_tests_and_expected_misses(run):
     text = scoreboard(made, scores.rows(made))
     assert "1 of 85 claims were tested" in text
     assert "Of 1 verdicts from 95 % intervals, about 0.1 are" in text
-    assert "1 [0.5, 1.5], n = 9" in text
+    assert "1 [0.5, 1.5], n = 9; asked: above 0" in text and "how judged" in text
+    one = {"p1.discarded": {"parts": {"at weaker penalties": part("undecided", n=1, low=None, high=None)}}}
+    made = run(one)
+    text = scoreboard(made, scores.rows(made))
+    assert "No verdict rests on a 95 % interval" in text and "at weaker penalties: 1, n = 1" in text
 
 
 def test_texts_from_the_lists_are_escaped(run, monkeypatch):
