@@ -47,7 +47,8 @@ def scoreboard(run: runs.Run, rows: list[dict]) -> str:
     return f"""Run *{run.name}*, profile *{run.profile}*: {len(tested)} of {len(rows)} claims were tested.
 {chance}
 *We get* shows the part of a claim that decides; *how judged* says what was measured. Half the width of an interval is
-the smallest effect that this run could have seen: a difference below it can't be told from none. *Recorded run* is the verdict of a run of the profile *{recorded.PROFILE}* that is kept with the book;
+the smallest effect that this run could have seen: a difference below it can't be told from none. *Recorded run* is the
+verdict of a run of the profile *{recorded.PROFILE}* that is kept with the book;
 a star marks code that has changed since.
 
 {_raw(_table(["paper", *VERDICTS], lines))}
