@@ -16,7 +16,7 @@ from neuronkit.companion import places
 
 REASONS = ("needs the hub", "needs a licence", "not at this scale", "not in this profile")
 
-_ledger = {"records": {}, "exhibits": {}, "claims": {}}
+_ledger = {"records": {}, "exhibits": {}, "claims": {}, "tables": {}}
 
 
 @cache
@@ -143,13 +143,27 @@ def paper_says_we_get() -> None:
     show_table(pd.DataFrame(rows))
 
 
-def show_table(table, *, anchor: str = "") -> None:
-    """Display a DataFrame so that a wide one scrolls inside its page; anchor: a name to link to."""
+def show_table(table, *, anchor: str = "", keep: str = "") -> None:
+    """Display a DataFrame so that a wide one scrolls inside its page; anchor: a name to link to.
+
+    keep: a title under which the table is kept as CSV, so that a recorded run can show it.
+    """
     from IPython.display import HTML, display
 
+    display(HTML(as_html(table, anchor=anchor)))
+    cell = os.environ.get("NEURONKIT_CELL")
+    if keep and cell:
+        name = f"table-{len(_ledger['tables']) + 1}.csv"
+        _ledger["tables"][keep] = name
+        (Path(cell) / name).write_text(table.to_csv(index=False))
+        _write()
+
+
+def as_html(table, *, anchor: str = "") -> str:
+    """A DataFrame as HTML that scrolls inside its page."""
     html = table.to_html(index=False, border=0, float_format=lambda v: f"{v:.4g}", na_rep="—", classes="exhibit")
     named = f' id="{anchor}"' if anchor else ""
-    display(HTML(f'<div class="scrolls"{named} tabindex="0" role="region" aria-label="table">{html}</div>'))
+    return f'<div class="scrolls"{named} tabindex="0" role="region" aria-label="table">{html}</div>'
 
 
 def _entry(name: str, entry_id: str) -> dict:

@@ -1,7 +1,8 @@
 """Recorded runs: what a long run found, kept in the repository and shown beside the present run.
 
 `recorded/laptop/PAPER/` holds `run.json` (per notebook its parameters, minutes, code and ledger, and what it was
-computed with) and the CSV of each exhibit; no pictures and no executed notebooks.
+computed with) and the CSV of each exhibit and kept table; no pictures and no executed notebooks. The minutes are those
+of the longest run recorded with the same parameters.
 """
 
 import ast
@@ -17,7 +18,7 @@ from pathlib import Path
 from neuronkit import InputError
 from neuronkit.companion import keys, notebooks, places, runs
 from neuronkit.companion.card import versions
-from neuronkit.companion.ledger import verdict_of, with_interval
+from neuronkit.companion.ledger import as_html, verdict_of, with_interval
 
 PROFILE = "laptop"  # the one that is recorded
 
@@ -53,8 +54,7 @@ def notebook(name: str) -> dict | None:
     if stem not in run["notebooks"]:
         return None
     found = run["notebooks"][stem]
-    changed = name not in notebooks.names() or found["code"] != code(name)
-    return found | {"computed": run["computed"], "changed": changed, "folder": file.parent}
+    return found | {"computed": run["computed"], "changed": found["code"] != code(name), "folder": file.parent}
 
 
 def verdict(claim_id: str, notebook_name: str) -> tuple[str, bool] | None:
@@ -94,32 +94,51 @@ def section(name: str) -> str:
     )
     parameters = ", ".join(f"{n} = {v!r}" for n, v in made["parameters"].items())
     mark = '<p class="changed">The code behind these numbers has changed since they were computed.</p>'
+    tables = "".join(
+        f"<details><summary>{html.escape(title)}</summary>{as_html(_read_csv(made['folder'] / file))}</details>"
+        for title, file in made["tables"].items()
+    )
     text = f"""<p>Profile <i>{PROFILE}</i>, kept with the book so that it stands beside whatever run made this page.
 {html.escape(made["computed"])}; {made["minutes"]:.1f} minutes. Parameters: {html.escape(parameters)}.</p>"""
-    body = f'{text}{mark * made["changed"]}<div class="scrolls" tabindex="0" role="region">{table}</div><p>{csv}</p>'
+    table = f'<div class="scrolls" tabindex="0" role="region" aria-label="recorded verdicts">{table}</div>'
+    body = f"{text}{mark * made['changed']}{table}{tables}<p>{csv}</p>"
     return f"## A recorded run\n\n```{{raw}} html\n{body}\n```\n"
+
+
+def _read_csv(file: Path):
+    import pandas as pd
+
+    return pd.read_csv(file)
 
 
 def _part(name: str, part: dict) -> str:
     return f"{name}: {with_interval(part)} ({part['verdict']})" if name else with_interval(part)
 
 
+def _recorded(place: Path) -> dict:
+    file = place / "run.json"
+    return json.loads(file.read_text(encoding="utf-8"))["notebooks"] if file.exists() else {}
+
+
 def _write(run: runs.Run, paper: str, names: list[str]) -> Path:
     place = folder() / PROFILE / paper
     place.parent.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{paper}-"))
+    before = _recorded(place)
     found = {}
     for name in names:
-        entry, made = run.entry(name), run.notebooks[name]
+        stem, entry, made = name.split("/")[1], run.entry(name), run.notebooks[name]
         paths = runs.named_files(made["parameters"])
-        found[name.split("/")[1]] = {
-            "parameters": {n: paths[n].name if n in paths else v for n, v in made["parameters"].items()},
-            "minutes": round(made["seconds"] / 60, 2),
-            "code": code(name),
-            "ledger": json.loads((entry / "ledger.json").read_text()),
-        }
+        parameters = {n: paths[n].name if n in paths else v for n, v in made["parameters"].items()}
+        ledger = json.loads((entry / "ledger.json").read_text())
+        tables = {title: f"{stem}-{file}" for title, file in ledger.pop("tables", {}).items()}
+        minutes = round(made["seconds"] / 60, 2)
+        if before.get(stem, {}).get("parameters") == parameters:  # who runs again finds results in the store
+            minutes = max(minutes, before[stem]["minutes"])
+        about = {"parameters": parameters, "minutes": minutes, "code": code(name), "ledger": ledger, "tables": tables}
+        found[stem] = about
         for file in entry.glob("*.csv"):
-            shutil.copy(file, aside)
+            shutil.copy(file, aside / (f"{stem}-{file.name}" if file.name.startswith("table-") else file.name))
     commits = {json.loads((run.entry(name) / "meta.json").read_text())["commit"] for name in names}
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     computed = f"Computed at commit {', '.join(sorted(commits))} on {machine}; {versions()}"

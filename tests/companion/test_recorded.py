@@ -1,3 +1,4 @@
+import html
 import json
 
 import nbformat
@@ -26,13 +27,30 @@ def test_a_record_has_ledger_provenance_and_csv_and_no_more(run, tmp_path):
     assert recorded.verdict("p1.h2_l2", NAME) is None
     assert recorded.record(run) == [tmp_path / "smoke" / "1_modularity"]
     files = {file.name for file in (tmp_path / "smoke" / "1_modularity").iterdir()}
-    assert files == {"run.json"} | {f"{i}.csv" for i, e in ledger.book("exhibits").items() if e["paper"] == 1}
+    exhibits = {f"{i}.csv" for i, e in ledger.book("exhibits").items() if e["paper"] == 1}
+    tables = {file for file in files if "-table-" in file}
+    assert files == {"run.json"} | exhibits | tables and "03_regularisation-table-1.csv" in tables
     made = recorded.notebook(NAME)
     assert made["parameters"]["epochs"] == 3 and made["minutes"] > 0 and not made["changed"]
     assert "Computed at commit" in made["computed"] and "torch" in made["computed"]
-    assert made["ledger"] == run.ledgers()[NAME]
+    whole = run.ledgers()[NAME]
+    assert made["ledger"] == {kind: whole[kind] for kind in ("records", "exhibits", "claims")}
+    assert list(made["tables"]) == list(whole["tables"])
+    assert all(f"<summary>{html.escape(title)}</summary>" in recorded.section(NAME) for title in made["tables"])
     assert recorded.verdict("p1.h2_l2", NAME) == ("undecided", False)
     assert [file.name for file in (tmp_path / "smoke").iterdir()] == ["1_modularity"], "nothing is left aside"
+
+
+def test_the_minutes_are_those_of_the_longest_run_with_the_same_parameters(run):
+    recorded.record(run)
+    minutes = recorded.notebook(NAME)["minutes"]
+    run.notebooks[NAME]["seconds"] = 1.0
+    recorded.record(run)
+    assert recorded.notebook(NAME)["minutes"] == minutes
+    file = recorded.notebook(NAME)["folder"] / "run.json"
+    file.write_text(file.read_text().replace('"epochs": 3', '"epochs": 4'))
+    recorded.record(run)
+    assert recorded.notebook(NAME)["minutes"] == 0.02
 
 
 def test_it_stands_in_pages_and_scoreboard_with_a_mark_once_the_code_has_changed(run, monkeypatch):
