@@ -72,8 +72,9 @@ def _add_recorded(stage: Path, executed: dict) -> None:
             continue
         page = stage / "notebooks" / f"{name}.ipynb"
         node = nbformat.read(page, as_version=4)
-        starts = [i for i, cell in enumerate(node.cells) if cell.source.startswith("## Exercises")]
-        node.cells.insert(starts[0] if starts else len(node.cells), nbformat.v4.new_markdown_cell(text, id="recorded"))
+        for cell in node.cells:
+            if cell.cell_type == "markdown":
+                cell.source = re.sub(r"^(?=## Exercises$)", lambda _, text=text: f"{text}\n", cell.source, flags=re.M)
         nbformat.write(node, page)
         shutil.copytree(
             recorded.notebook(name)["folder"],

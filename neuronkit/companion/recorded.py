@@ -18,7 +18,7 @@ from pathlib import Path
 from neuronkit import InputError
 from neuronkit.companion import keys, notebooks, places, runs
 from neuronkit.companion.card import versions
-from neuronkit.companion.ledger import as_html, verdict_of, with_interval
+from neuronkit.companion.ledger import as_html, book, verdict_of, with_interval
 
 PROFILE = "laptop"  # the one that is recorded
 
@@ -81,13 +81,13 @@ def section(name: str) -> str:
     made = notebook(name)
     if made is None:
         return ""
-    rows = [
-        "".join(f"<td>{html.escape(text)}</td>" for text in (claim, numbers, verdict_of(found)))
-        for claim, found in made["ledger"]["claims"].items()
-        for numbers in ["; ".join(_part(*item) for item in found.get("parts", {}).items()) or found["why"]]
-    ]
+    rows = []
+    for claim, found in made["ledger"]["claims"].items():
+        says = f"{html.escape(book('claims')[claim]['says'])} <small>{claim}</small>"
+        parts = [html.escape(_part(*item)) for item in found.get("parts", {}).items()] or [html.escape(found["why"])]
+        rows.append(f"<td>{says}</td><td>{'<br>'.join(parts)}</td><td>{verdict_of(found)}</td>")
     body = "".join(f"<tr>{row}</tr>" for row in rows)
-    head = "<tr><th>claim</th><th>value, interval, replicates</th><th>verdict</th></tr>"
+    head = "<tr><th>the paper says</th><th>that run got: value, 95 % interval, replicates</th><th>verdict</th></tr>"
     table = f'<table class="exhibit"><thead>{head}</thead><tbody>{body}</tbody></table>'
     csv = " · ".join(
         f'<a href="../../_static/recorded/{i}.csv" download>{i}.csv</a>' for i in sorted(made["ledger"]["exhibits"])
@@ -143,7 +143,7 @@ def _write(run: runs.Run, paper: str, names: list[str]) -> Path:
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     computed = f"Computed at commit {', '.join(sorted(commits))} on {machine}; {versions()}"
     about = {"computed": computed, "notebooks": found}
-    (aside / "run.json").write_text(json.dumps(about, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    (aside / "run.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
     aside.chmod(0o755)
     shutil.rmtree(place, ignore_errors=True)
     aside.rename(place)
