@@ -157,16 +157,18 @@ def _card(run: runs.Run, exhibit_id: str, exhibit: dict, made: tuple | None, ver
             f'<a href="../source/{module}.html#{target(exhibit["function"])}"><code>{function}</code></a>',
         ]
     by_verdict = {v: [claim for claim, verdict in verdicts if verdict == v] for v in VERDICTS}
-    chips = " ".join(
-        f'<span title="{", ".join(claims)}">{_chip(v)}{f" × {len(claims)}" if len(claims) > 1 else ""}</span>'
-        for v, claims in by_verdict.items()
-        if claims
-    )
+    chips = "".join(_chips(verdict, claims) for verdict, claims in by_verdict.items() if claims)
     number = html.escape(exhibit["number"])
     return (
-        f'<figure class="card">{picture}<figcaption><b>{number}</b><br>{title}<br>{chips}<br>{" · ".join(links)}'
+        f'<figure class="card">{picture}<figcaption><b>{number}</b><br>{title}{chips}{" · ".join(links)}'
         "</figcaption></figure>"
     )
+
+
+def _chips(verdict: str, claims: list[str]) -> str:
+    """The verdict and how many claims have it; opens to their names."""
+    times = f" × {len(claims)}" if len(claims) > 1 else ""
+    return f"<details><summary>{_chip(verdict)}{times}</summary>{', '.join(claims)}</details>"
 
 
 def _small_table(csv: str) -> str:

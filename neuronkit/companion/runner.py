@@ -1,7 +1,7 @@
 """Executes notebooks in parallel kernels and shows how far they are.
 
 Kernels run in threads of one process: separate processes would race for ports. A notebook whose header says
-`exclusive: true` (it has a sweep, or measures time) runs alone and may use all the workers itself.
+`exclusive: true` (it has a sweep, or measures time) runs alone and may use all the workers itself, unless it is short.
 """
 
 import concurrent.futures
@@ -18,6 +18,7 @@ from neuronkit import InputError, data
 from neuronkit.companion import notebooks, places, runs, store
 from neuronkit.companion.card import commit
 
+SHORT = 2  # minutes: to start processes for the sweeps of a notebook would take as long as they save
 LAST_CELL = "from neuronkit.companion.store import close_pool\n\nclose_pool()"  # executed, not kept
 
 
@@ -75,14 +76,19 @@ def _execute_all(manifest: runs.Run, settings: dict, jobs: int, force: bool, say
     manifest.save()
     for notebook, parameters, *_ in waiting:
         _fetch_data(notebook, parameters)
-    alone = [job for job in waiting if job[0].about.get("exclusive")]
-    together = [job for job in waiting if not job[0].about.get("exclusive")]
+    alone = [job for job in waiting if _alone(job[0], manifest.profile)]
+    together = [job for job in waiting if job not in alone]
     failures = []
     for batch in [[job] for job in alone] + [together]:
         failures += _batch(batch, manifest, jobs, say)
     if failures:
         mistakes = [f for f in failures if isinstance(f, InputError)]
         raise (mistakes or failures)[0] if len(failures) == 1 else Failed("\n".join(map(str, failures)))
+
+
+def _alone(notebook, profile: str) -> bool:
+    minutes = notebook.about.get("minutes", {}).get(profile, SHORT)
+    return notebook.about.get("exclusive", False) and minutes >= SHORT
 
 
 def _batch(batch: list, manifest: runs.Run, jobs: int, say) -> list[Exception]:

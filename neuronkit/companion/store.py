@@ -43,23 +43,7 @@ def cached(function, **arguments) -> Result:
 
     Raises InputError for a function or an argument that can't be part of a key.
     """
-    import filelock
-
-    key, parts, arguments = _call(function, arguments)
-    entry = folder() / key
-    if not _whole(entry):
-        places.make(folder())
-        with filelock.FileLock(f"{entry}.lock"):
-            if not _whole(entry):
-                shutil.rmtree(entry, ignore_errors=True)
-                given = inspect.signature(function).parameters
-                ambient = {"progress": progress, "checkpoint": folder() / f"{key}.part"}
-                ambient = {name: value for name, value in ambient.items() if name in given}
-                with _one_thread("torch" in parts["code"]):
-                    result = function(**arguments, **ambient)
-                write(entry, result, parts)
-    _note(key)
-    return read(entry)
+    return _cached(function, arguments)
 
 
 def sweep(function, jobs: list[dict], *, workers: int | None = None) -> list[Result]:
@@ -73,6 +57,8 @@ def sweep(function, jobs: list[dict], *, workers: int | None = None) -> list[Res
     workers = workers or int(os.environ.get("NEURONKIT_JOBS", os.cpu_count() or 1))
     missing = [job for job in jobs if not (folder() / _call(function, job)[0]).exists()]
     if workers == 1 or len(missing) < 2:
+        for job in progress(missing, f"jobs of {function.__name__}"):
+            _cached(function, job, wait=False)  # what another notebook computes now comes last: they share a sweep
         return [cached(function, **job) for job in jobs]
     pool = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")
     done = pool(joblib.delayed(_in_worker)(function, job) for job in missing)
@@ -110,6 +96,34 @@ def read(entry: Path) -> Result:
     result = Result(_get(json.loads((entry / "result.json").read_text()), entry))
     result.key = entry.name
     return result
+
+
+def _cached(function, arguments: dict, *, wait: bool = True) -> Result | None:
+    """As `cached`; without wait, None where another process computes the same just now."""
+    import filelock
+
+    key, parts, arguments = _call(function, arguments)
+    entry = folder() / key
+    if not _whole(entry):
+        places.make(folder())
+        try:
+            with filelock.FileLock(f"{entry}.lock", timeout=-1 if wait else 0):
+                if not _whole(entry):
+                    _compute(function, arguments, entry, parts)
+        except filelock.Timeout:
+            return None
+    _note(key)
+    return read(entry)
+
+
+def _compute(function, arguments: dict, entry: Path, parts: dict) -> None:
+    shutil.rmtree(entry, ignore_errors=True)
+    given = inspect.signature(function).parameters
+    ambient = {"progress": progress, "checkpoint": Path(f"{entry}.part")}
+    ambient = {name: value for name, value in ambient.items() if name in given}
+    with _one_thread("torch" in parts["code"]):
+        result = function(**arguments, **ambient)
+    write(entry, result, parts)
 
 
 def _whole(entry: Path) -> bool:

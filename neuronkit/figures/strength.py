@@ -29,12 +29,14 @@ def against_strength(ax, strength, mean, sem, *, regulariser: str, untrained=Non
     return ax
 
 
-def grid(curves: dict, rows: dict, *, untrained: dict | None = None, reported: dict | None = None):
+def grid(
+    curves: dict, rows: dict, *, untrained: dict | None = None, reported: dict | None = None, open_marks: str = ""
+):
     """A Figure of quantities (rows) against the strength of each regulariser (columns).
 
     curves: {quantity: {regulariser: (strengths, mean, sem)}}. rows: {label of the row: {quantity: its look}}, a look
     being what `ax.plot` takes. untrained: {quantity: (mean, sd)}. reported: {quantity: {regulariser: (strengths,
-    values)}}.
+    values)}}. open_marks: what dashed lines with open marks are, for the legend.
     """
     import matplotlib.pyplot as plt
 
@@ -56,6 +58,8 @@ def grid(curves: dict, rows: dict, *, untrained: dict | None = None, reported: d
     for ax in axes[:-1].flat:
         ax.set_xlabel("")
     handles = {label: h for ax in axes.flat for h, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    if open_marks:
+        handles[open_marks] = plt.Line2D([], [], color="0.4", marker="o", linestyle="--", markerfacecolor="white")
     fig.legend(
         handles.values(), handles.keys(), loc="outside upper center", ncols=len(handles) if len(handles) < 6 else 3
     )

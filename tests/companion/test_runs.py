@@ -1,9 +1,10 @@
 import dataclasses
+import types
 
 import pytest
 
 from neuronkit import InputError
-from neuronkit.companion import keys, ledger, notebooks, runs
+from neuronkit.companion import keys, ledger, notebooks, runner, runs
 
 NAME = "1_modularity/01_networks"
 
@@ -91,3 +92,9 @@ def test_an_executed_notebook_names_a_file_without_its_folder(tmp_path):
     cell = nbformat.v4.new_code_cell(f'source = "{tmp_path}/own.csv"', metadata={"tags": ["injected-parameters"]})
     node = _tidy(nbformat.v4.new_notebook(cells=[cell]), [f"{tmp_path}/own.csv"])
     assert node.cells[0].source == 'source = "own.csv"' and node.cells[0].id == "cell-000"
+
+
+@pytest.mark.parametrize(("exclusive", "minutes", "alone"), [(True, 2, True), (True, 0.9, False), (False, 9, False)])
+def test_only_a_long_notebook_with_a_sweep_runs_alone(exclusive, minutes, alone):
+    node = types.SimpleNamespace(about={"exclusive": exclusive, "minutes": {"quick": minutes}})
+    assert runner._alone(node, "quick") is alone

@@ -1,3 +1,4 @@
+import concurrent.futures
 import os
 import signal
 import subprocess
@@ -5,12 +6,13 @@ import sys
 import time
 import types
 
+import filelock
 import numpy as np
 import pandas as pd
 import pytest
 
 from neuronkit import InputError
-from neuronkit.companion import keys, store
+from neuronkit.companion import keys, places, store
 from neuronkit.metrics import intervals
 from neuronkit.models import mlp
 
@@ -108,6 +110,7 @@ def test_versions_and_data_files_of_the_package_count(toy, tmp_path):
 
 def test_what_is_returned_comes_back_the_same(home, toy):
     source = """
+import filelock
 import numpy as np
 import pandas as pd
 
@@ -255,6 +258,19 @@ def test_a_sweep_computes_what_is_missing_in_processes(home):
     swept = store.sweep(mlp.train_ensemble, jobs, workers=2)
     assert swept[1].key == first.key and len({r.key for r in swept}) == 3
     assert [r.key for r in store.sweep(mlp.train_ensemble, jobs, workers=1)] == [r.key for r in swept]
+
+
+def test_a_sweep_leaves_to_the_end_what_another_process_computes(home, toy):
+    f = toy("def f(a: int) -> dict:\n    return {'a': a}").f
+    keys = [store._call(f, {"a": a})[0] for a in (1, 2)]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        with filelock.FileLock(places.make(store.folder()) / f"{keys[0]}.lock"):
+            swept = pool.submit(store.sweep, f, [{"a": 1}, {"a": 2}], workers=1)
+            deadline = time.monotonic() + 20
+            while not (store.folder() / keys[1]).exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            assert (store.folder() / keys[1]).exists() and not (store.folder() / keys[0]).exists()
+        assert [r["a"] for r in swept.result(timeout=20)] == [1, 2]
 
 
 @pytest.mark.parametrize("damage", ["cut", "gone"])
