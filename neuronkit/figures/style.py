@@ -1,6 +1,9 @@
 """Colours and marks: the same thing looks the same in every figure, in grey too (each has a mark of its own)."""
 
+import itertools
 from pathlib import Path
+
+import numpy as np
 
 SHEET = Path(__file__).with_name("neuronkit.mplstyle")
 
@@ -26,3 +29,23 @@ MEASURES |= {
     f"{kind}_norm": {**look, "label": f"{look['label']}, normalised", "linestyle": "--", "markerfacecolor": "white"}
     for kind, look in list(MEASURES.items())
 }
+
+
+def series(n: int) -> list[dict]:
+    """Looks of n things in an order, dark to light, each with a mark of its own."""
+    import matplotlib
+
+    colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.85, n))
+    return [{"color": c, "marker": m} for c, m in zip(colours, itertools.cycle("osv^DPX*<>"), strict=False)]
+
+
+def layers(n: int) -> list[dict]:
+    """Looks of n layers, the bottom one first and darkest."""
+    return [look | {"label": f"layer {i}"} for i, look in enumerate(series(n))]
+
+
+def whole_numbers():
+    """Ticks at whole numbers only."""
+    import matplotlib.ticker
+
+    return matplotlib.ticker.MaxNLocator(integer=True)

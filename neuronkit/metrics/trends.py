@@ -24,6 +24,23 @@ def slope(x, y):
     return float(found) if y.ndim == 1 else found
 
 
+def rank_correlation(x, y) -> float:
+    """Spearman's rank correlation of x and y (S,), pairs with nan left out; nan with fewer than three pairs.
+
+    >>> rank_correlation([1, 2, 3, 4], [10.0, float("nan"), 20.0, 40.0])
+    1.0
+    """
+    import scipy.stats  # seconds to import: only where it is used
+
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise InputError(f"x and y must be (S,) alike: their shapes are {x.shape} and {y.shape}.")
+    there = np.isfinite(x) & np.isfinite(y)
+    if there.sum() < 3 or np.ptp(x[there]) == 0 or np.ptp(y[there]) == 0:
+        return np.nan
+    return float(scipy.stats.spearmanr(x[there], y[there]).statistic)
+
+
 def interaction(curves, *, draws=4999, seed=0) -> float:
     """p-value of a permutation test of "all measures follow one trend" (section 4, hypothesis 4).
 

@@ -3,7 +3,7 @@ import pytest
 import scipy.stats
 
 from neuronkit import InputError
-from neuronkit.metrics.trends import interaction, slope
+from neuronkit.metrics.trends import interaction, rank_correlation, slope
 
 
 def test_slope_is_that_of_linregress_with_gaps():
@@ -44,3 +44,12 @@ def test_levels_and_units_do_not_matter_to_the_interaction():
 def test_interaction_refuses_what_it_cannot_compare(curves):
     with pytest.raises(InputError, match="curves must be finite"):
         interaction(curves)
+
+
+def test_rank_correlation_sees_order_only_and_leaves_nan_out():
+    x = np.array([3.0, 1.0, 2.0, np.nan, 5.0])
+    assert rank_correlation(x, np.exp(x)) == 1 and rank_correlation(x, -x) == -1
+    assert np.isnan(rank_correlation([1, 2, np.nan], [1, 2, 3]))
+    assert np.isnan(rank_correlation([1, 2, 3], [4, 4, 4]))
+    with pytest.raises(InputError, match="alike"):
+        rank_correlation([1, 2], [1, 2, 3])
