@@ -77,7 +77,8 @@ def _execute_all(manifest: runs.Run, settings: dict, jobs: int, force: bool, say
     for notebook, parameters, *_ in waiting:
         _fetch_data(notebook, parameters)
     alone = [job for job in waiting if _alone(job[0], manifest.profile)]
-    together = [job for job in waiting if job not in alone]
+    # The longest first: what is left at the end should be short.
+    together = sorted((job for job in waiting if job not in alone), key=lambda job: -_minutes(job[0], manifest.profile))
     failures = []
     for batch in [[job] for job in alone] + [together]:
         failures += _batch(batch, manifest, jobs, say)
@@ -87,8 +88,11 @@ def _execute_all(manifest: runs.Run, settings: dict, jobs: int, force: bool, say
 
 
 def _alone(notebook, profile: str) -> bool:
-    minutes = notebook.about.get("minutes", {}).get(profile, SHORT)
-    return notebook.about.get("exclusive", False) and minutes >= SHORT
+    return notebook.about.get("exclusive", False) and _minutes(notebook, profile) >= SHORT
+
+
+def _minutes(notebook, profile: str) -> float:
+    return notebook.about.get("minutes", {}).get(profile, SHORT)
 
 
 def _batch(batch: list, manifest: runs.Run, jobs: int, say) -> list[Exception]:

@@ -109,3 +109,32 @@ def test_the_empty_cases():
 def test_bad_input_is_one_sentence(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_counts_are_exact_in_every_precision(dtype):
+    tensor = torch.relu(torch.randn(3, 300, 5, generator=torch.Generator().manual_seed(0)))
+    tensor[0, :, 0] = 1.0  # 300 tokens: more than bfloat16 can count
+    counts = active_counts(tensor.to(dtype))
+    assert counts.dtype == np.int64 and counts[0, 0] == 300
+    assert np.array_equal(counts, (tensor.to(dtype) > 0).sum(1).numpy())
+
+
+def test_a_transposed_tensor_with_gradients_is_counted_as_it_looks():
+    tensor = torch.randn(4, 2, 3, generator=torch.Generator().manual_seed(1), requires_grad=True).transpose(0, 1)
+    assert np.array_equal(active_counts(tensor), (tensor > 0).sum(1).numpy())
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_one_strange_value_is_enough_in_padding_too(value):
+    activations = np.zeros((2, 3, 4), np.float32)
+    activations[1, 2, 3] = value
+    with pytest.raises(InputError, match="NaN or infinite"):
+        active_counts(activations, [[1, 1, 1], [1, 1, 0]])
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs cuda")
+def test_cuda_counts_as_the_cpu_does():
+    tensor = torch.randn(3, 50, 7, generator=torch.Generator().manual_seed(0))
+    mask = np.arange(150).reshape(3, 50) % 3
+    assert np.array_equal(active_counts(tensor.cuda(), mask), active_counts(tensor, mask))
