@@ -15,7 +15,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from neuronkit import InputError
+from neuronkit import InputError, data
 from neuronkit.companion import keys, notebooks, places, runs
 from neuronkit.companion.card import versions
 from neuronkit.companion.ledger import as_html, book, verdict_of, with_interval
@@ -66,12 +66,17 @@ def verdict(claim_id: str, notebook_name: str) -> tuple[str, bool] | None:
 
 
 def code(name: str) -> str:
-    """A digest of the code behind a notebook's numbers: its cells and the data, models and metrics that they use."""
-    tree = ast.parse(notebooks.read(name).code)
+    """A digest of the code behind a notebook's numbers: its cells, and the models, metrics and readers that they use.
+
+    Of the data only the readers of the notebook's own data sets count: another data set changes nothing here.
+    """
+    source = notebooks.read(name)
+    tree = ast.parse(source.code)
+    readers = {data.module_of(name) for name in source.about.get("data", [])}
     of_package = {
         file: digest
-        for file, digest in keys.code(keys.imports(tree)).items()
-        if Path(file).parts[0] == "neuronkit" and Path(file).parts[1] in ("data", "models", "metrics")
+        for file, digest in keys.code(keys.imports(tree) | readers).items()
+        if file.startswith(("neuronkit/models/", "neuronkit/metrics/")) or file[:-3].replace("/", ".") in readers
     }
     return keys.digest({"cells": ast.dump(tree), "package": of_package})
 
@@ -133,9 +138,10 @@ def _write(run: runs.Run, paper: str, names: list[str]) -> Path:
         ledger = json.loads((entry / "ledger.json").read_text())
         tables = {title: f"{stem}-{file}" for title, file in ledger.pop("tables", {}).items()}
         minutes = round(made["seconds"] / 60, 2)
-        if before.get(stem, {}).get("parameters") == parameters:  # who runs again finds results in the store
+        same = {"parameters": parameters, "code": code(name)}
+        if same.items() <= before.get(stem, {}).items():  # who runs again finds results in the store
             minutes = max(minutes, before[stem]["minutes"])
-        about = {"parameters": parameters, "minutes": minutes, "code": code(name), "ledger": ledger, "tables": tables}
+        about = same | {"minutes": minutes, "ledger": ledger, "tables": tables}
         found[stem] = about
         for file in entry.glob("*.csv"):
             shutil.copy(file, aside / (f"{stem}-{file.name}" if file.name.startswith("table-") else file.name))

@@ -38,6 +38,14 @@ def fetch(name: str):
     sources.cached(name, _reader(name))
 
 
+def module_of(name: str) -> str:
+    """The dotted name of the module that reads data set `name`. Raises InputError for an unknown name."""
+    import types
+
+    reader = _reader(name)
+    return reader.__name__ if isinstance(reader, types.ModuleType) else type(reader).__module__
+
+
 def arrays(split) -> dict:
     """The columns of a split as NumPy arrays in their stored dtype, e.g. image (N, 28, 28) uint8, label (N,)."""
     import numpy as np

@@ -75,7 +75,7 @@ def documents(split) -> list[str]:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")  # some editors put a byte order mark in front
     except (OSError, ValueError) as error:
         raise InputError(f"{file} can't be read as UTF-8 text: save it as UTF-8.") from error
 

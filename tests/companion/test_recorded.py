@@ -5,7 +5,7 @@ import nbformat
 import pytest
 
 from neuronkit import InputError
-from neuronkit.companion import book, ledger, recorded, runs, scores
+from neuronkit.companion import book, keys, ledger, recorded, runs, scores
 from neuronkit.companion.generated import scoreboard
 
 NAME = "1_modularity/03_regularisation"
@@ -51,6 +51,18 @@ def test_the_minutes_are_those_of_the_longest_run_with_the_same_parameters(run):
     file.write_text(file.read_text().replace('"epochs": 3', '"epochs": 4'))
     recorded.record(run)
     assert recorded.notebook(NAME)["minutes"] == 0.02
+
+
+def test_only_the_readers_of_a_notebooks_own_data_count_as_its_code(monkeypatch):
+    code = recorded.code(NAME)
+    of_files = keys.code
+
+    def changed(part):
+        return lambda *given: {f: f"{d}{'!' if part in f else ''}" for f, d in of_files(*given).items()}
+
+    for part, counts in (("data/text", False), ("data/sources", False), ("data/mnist", True), ("metrics/modul", True)):
+        monkeypatch.setattr(keys, "code", changed(part))
+        assert (recorded.code(NAME) != code) is counts, part
 
 
 def test_it_stands_in_pages_and_scoreboard_with_a_mark_once_the_code_has_changed(run, monkeypatch):
