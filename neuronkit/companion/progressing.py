@@ -21,11 +21,13 @@ def progress(steps, what: str = "", *, total: int | None = None):
 
         yield from tqdm.auto.tqdm(steps, desc=what, total=total, leave=False, disable=_in_a_worker())
         return
-    started, told = time.time(), 0.0
+    started = told = time.time()
+    state = {"what": what, "total": total, "started": started}
+    _tell(Path(folder), state | {"done": 0})  # before the first step, which may be a long time coming
     for done, step in enumerate(steps):
         if time.time() - told > 0.3:
             told = time.time()
-            _tell(Path(folder), {"what": what, "done": done, "total": total, "started": started})
+            _tell(Path(folder), state | {"done": done})
         yield step
         if os.getppid() != _PARENT:  # the runner was killed: nobody waits for this result
             os._exit(1)
