@@ -138,10 +138,9 @@ def _write(run: runs.Run, paper: str, names: list[str]) -> Path:
         ledger = json.loads((entry / "ledger.json").read_text())
         tables = {title: f"{stem}-{file}" for title, file in ledger.pop("tables", {}).items()}
         minutes = round(made["seconds"] / 60, 2)
-        same = {"parameters": parameters, "code": code(name)}
-        if same.items() <= before.get(stem, {}).items():  # who runs again finds results in the store
+        if before.get(stem, {}).get("parameters") == parameters:  # who runs again finds results in the store
             minutes = max(minutes, before[stem]["minutes"])
-        about = same | {"minutes": minutes, "ledger": ledger, "tables": tables}
+        about = {"parameters": parameters, "minutes": minutes, "code": code(name), "ledger": ledger, "tables": tables}
         found[stem] = about
         for file in entry.glob("*.csv"):
             shutil.copy(file, aside / (f"{stem}-{file.name}" if file.name.startswith("table-") else file.name))
