@@ -133,7 +133,8 @@ def test_one_strange_value_is_enough_in_padding_too(value):
         active_counts(activations, [[1, 1, 1], [1, 1, 0]])
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs cuda")
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_cuda_counts_as_the_cpu_does():
     tensor = torch.randn(3, 50, 7, generator=torch.Generator().manual_seed(0))
     mask = np.arange(150).reshape(3, 50) % 3

@@ -221,7 +221,8 @@ def test_a_sequence_over_the_positions_is_refused(trained):
         decoder.loaded(trained["weights"], heads=2)(torch.zeros(1, 13, dtype=torch.int64))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs cuda")
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_cuda_trains_and_records(stream):
     found = decoder.train(stream[:3000], stream[3000:], **SMALL, device="cuda")
     assert found["loss"][-1] < found["loss"][0] - 0.5
