@@ -46,14 +46,17 @@ def cached(function, **arguments) -> Result:
     return _cached(function, arguments)
 
 
-def sweep(function, jobs: list[dict], *, workers: int | None = None) -> list[Result]:
+def sweep(function, jobs: list[dict] | dict, *, workers: int | None = None) -> list[Result] | dict:
     """[cached(function, **job) for job in jobs], the missing ones computed in parallel processes.
 
-    Each job is an entry of its own: a sweep that was stopped goes on with what is missing.
+    Each job is an entry of its own: a sweep that was stopped goes on with what is missing. Of jobs by name, {name:
+    job}, the results come by name too.
     workers: processes; by default what the runner allows, or the number of cores.
     """
     import joblib
 
+    if isinstance(jobs, dict):
+        return dict(zip(jobs, sweep(function, list(jobs.values()), workers=workers), strict=True))
     workers = workers or int(os.environ.get("NEURONKIT_JOBS", os.cpu_count() or 1))
     missing = [job for job in jobs if not (folder() / _call(function, job)[0]).exists()]
     if workers == 1 or len(missing) < 2:

@@ -96,27 +96,6 @@ def load(name: str, *, source: str = "package", train: int | None = None, dev: i
     return drawn
 
 
-def subtasks(name: str) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
-    """The two-class subtasks of a task: {what it asks: (ids that count as 0, ids that count as 1)}. [section 3.2]
-
-    A task of two classes is its own subtask. Of three, the outer two against each other, then the middle one against
-    the rest.
-    """
-    classes = about(name).classes
-    if len(classes) == 2:
-        return {"": ((0,), (1,))}
-    return {f"{classes[0]} or {classes[2]}": ((0,), (2,)), f"{classes[1]} or not": ((0, 2), (1,))}
-
-
-def cut(split, zero: tuple[int, ...], one: tuple[int, ...]) -> tuple[list[str], np.ndarray]:
-    """The items of a split as a subtask, (texts, labels 0 or 1), the larger class cut so that both are as large."""
-    texts, labels = split
-    binary = np.where(np.isin(labels, one), 1, np.where(np.isin(labels, zero), 0, -1))
-    each = np.bincount(binary[binary >= 0], minlength=2).min()
-    kept = np.sort(np.concatenate([np.flatnonzero(binary == label)[:each] for label in (0, 1)]))
-    return [texts[i] for i in kept], binary[kept]
-
-
 def _pool(split, classes, name: str, seed: int, seen: set[str]) -> list[list[str]]:
     """The texts of each class in random order, those in `seen` left out; they are added to it."""
     names = split.features["label"].names

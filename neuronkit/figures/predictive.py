@@ -21,3 +21,16 @@ def histogram(ax, kinds: dict, *, ceiling: float | None = None):
         ax.axvline(ceiling, color="black", ls=":", label="shuffled labels, highest")
     ax.set(yscale="log", xlabel="predictivity", ylabel="units")
     return ax
+
+
+def by_order(ax, x, curves: dict):
+    """A quantity against the share of perturbed units x (S,): {order: (mean (S,), sem (S,))}; returns the Axes.
+
+    The order named "random" is black and dashed.
+    """
+    named = [name for name in curves if name != "random"]
+    looks = dict(zip(named, style.series(len(named)), strict=True))
+    looks["random"] = {"color": "black", "marker": "x", "linestyle": "--", "zorder": 3}
+    for name, (mean, sem) in curves.items():
+        ax.errorbar(x, mean, yerr=sem, markersize=3.5, label=name, **looks[name])
+    return ax

@@ -5,25 +5,30 @@ import scipy.special
 
 from neuronkit import InputError
 from neuronkit.metrics import roc
+from neuronkit.metrics.predictivity import merge_subtasks, skill_neurons
 
 
 def top_share(scores, widths, share: float, *, per_layer: bool = True) -> np.ndarray:
-    """Boolean (N,): the top `share` of units by scores (N,), int(share · units) of each layer, or of the whole model.
+    """Boolean (N,): the top `share` of units, int(share · units) of each layer, or of the whole model.
 
-    widths: units of each layer, N in all. Of equal scores the lower index comes first. Raises InputError for a share
-    outside 0 to 1 and for widths that don't add up to N.
+    scores: (N,), or (subtasks, N), merged as `predictivity.merge_subtasks` does. widths: units of each layer, N in
+    all. Of equal scores the lower index comes first. Raises InputError for a share outside 0 to 1 and for widths that
+    don't add up to N.
     """
-    scores = np.asarray(scores, dtype=float)
+    scores = np.atleast_2d(np.asarray(scores, dtype=float))
     if not 0 <= share <= 1:
         raise InputError(f"share is {share}: it must be from 0 to 1.")
-    if sum(widths) != len(scores):
-        raise InputError(f"there are {len(scores)} scores and {sum(widths)} units: give one score per unit.")
-    parts = np.split(scores, np.cumsum(widths)[:-1]) if per_layer else [scores]
-    # Shares such as .29 are not binary fractions: int(.29 · 100) would be 28.
-    counts = [int(round(share * len(part), 9)) for part in parts]
-    chosen = [np.argsort(-part, kind="stable")[:k] for part, k in zip(parts, counts, strict=True)]
-    masks = [np.isin(np.arange(len(part)), units) for part, units in zip(parts, chosen, strict=True)]
-    return np.concatenate(masks)
+    if sum(widths) != scores.shape[1]:
+        raise InputError(f"there are {scores.shape[1]} scores and {sum(widths)} units: give one score per unit.")
+    found = np.zeros(scores.shape[1], dtype=bool)
+    for part in np.split(np.arange(len(found)), np.cumsum(widths)[:-1] if per_layer else []):
+        # Shares such as .29 are no binary fractions: int(.29 · 100) would be 28.
+        k = int(round(share * len(part), 9))
+        if k >= len(scores):
+            found[part[merge_subtasks(list(scores[:, part]), k)]] = True
+        elif k:
+            found[part[skill_neurons(scores[0, part], k)]] = True
+    return found
 
 
 def accuracy(logits, labels) -> np.ndarray:

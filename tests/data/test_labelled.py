@@ -54,18 +54,6 @@ def test_the_other_tasks(name):
     assert own_test is None or set(found["test"][0]) <= {text.strip() for text in own_test["text"]}
 
 
-def test_subtasks_of_three_classes():
-    found = tasks.load("vader_tweets", train=30, dev=30, test=30)
-    subtasks = tasks.subtasks("vader_tweets")
-    assert list(subtasks) == ["negative or positive", "neutral or not"]
-    signs, neutral = (tasks.cut(found["dev"], *ids) for ids in subtasks.values())
-    assert np.bincount(signs[1]).tolist() == [10, 10] == np.bincount(neutral[1]).tolist()
-    of = dict(zip(*found["dev"], strict=True))
-    assert {of[text] for text in signs[0]} == {0, 2}
-    assert all((of[text] == 1) == label for text, label in zip(*neutral, strict=True))
-    assert tasks.subtasks("r8") == {"": ((0,), (1,))}
-
-
 def test_values_per_task():
     assert tasks.per_task(["a", "b"], [3]) == {"a": 3, "b": 3} and tasks.per_task(["a", "b"], [1, 2])["b"] == 2
     with pytest.raises(InputError, match="3 values for 2 tasks"):
