@@ -68,11 +68,13 @@ def verdict(claim_id: str, notebook_name: str) -> tuple[str, bool] | None:
 def code(name: str) -> str:
     """A digest of the code behind a notebook's numbers: its cells, and the models, metrics and readers that they use.
 
-    Of the data only the readers of the notebook's own data sets count: another data set changes nothing here.
+    Of the data only the readers of the notebook's own data sets count, and what it imports by name: another data set
+    changes nothing here.
     """
     source = notebooks.read(name)
     tree = ast.parse(source.code)
     readers = {data.module_of(name) for name in source.about.get("data", [])}
+    readers |= {imported for imported in keys.imports(tree) if imported.startswith("neuronkit.data.")}
     of_package = {
         file: digest
         for file, digest in keys.code(keys.imports(tree) | readers).items()

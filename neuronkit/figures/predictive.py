@@ -33,4 +33,5 @@ def by_order(ax, x, curves: dict):
     looks["random"] = {"color": "black", "marker": "x", "linestyle": "--", "zorder": 3}
     for name, (mean, sem) in curves.items():
         ax.errorbar(x, mean, yerr=sem, markersize=3.5, label=name, **looks[name])
+    ax.locator_params(axis="x", nbins=5)
     return ax

@@ -363,19 +363,22 @@ def perturbed(
     _check_perturbation(masks, n, how, values)
     ids, _ = encoded(encoder, texts, prompts=len(soft), length=length)
     batches = by_length([len(row) for row in ids], batch)
-    found = np.empty((len(masks), len(ids), len(verbalisers)), dtype=np.float32)
+    found, ends = np.empty((len(masks), len(ids), len(verbalisers)), dtype=np.float32), np.cumsum(encoder.widths)
     for rows in progress(batches, "perturbing"):
         given = inputs(encoder, soft, [ids[r] for r in rows])
         noise = _noise(rows, n, seed) * torch.from_numpy(values) if how == "noise" else None
-        for m, mask in enumerate(masks):
-            if not mask.any():
-                edit = None
-            elif how == "noise":
-                edit = _adding(noise * torch.from_numpy(mask), encoder.widths)
-            else:
-                edit = _setting(torch.from_numpy(mask), torch.from_numpy(values), encoder.widths)
-            with torch.no_grad(), intervene(encoder.body, edit) if edit else contextlib.nullcontext():
-                found[m, rows] = logits(encoder, classes, given)
+        with torch.no_grad(), _Lower(encoder) as lower:
+            plain = logits(encoder, classes, given)
+            for m, mask in enumerate(masks):
+                if not mask.any():
+                    found[m, rows] = plain
+                    continue
+                if how == "noise":
+                    edit = _adding(noise * torch.from_numpy(mask), encoder.widths)
+                else:
+                    edit = _setting(torch.from_numpy(mask), torch.from_numpy(values), encoder.widths)
+                with intervene(encoder.body, edit), lower.skipped(np.searchsorted(ends, mask.argmax(), "right")):
+                    found[m, rows] = logits(encoder, classes, given)
     return {"logits": found}
 
 
@@ -474,6 +477,51 @@ class _Batches:
             given = inputs(self._encoder, self._prompts, [self._ids[r] for r in rows])
             stream(self._encoder.body, [given], keep)
             yield rows, {kind: torch.cat(parts, -1) for kind, parts in found.items()}
+
+
+class _Lower:
+    """Computes the layers below the lowest one that is perturbed once for a batch, and not for each perturbation."""
+
+    def __init__(self, encoder: Encoder):
+        place, _, _ = encoder.sites[0].partition(".0.")
+        layers = dict(encoder.body.named_modules()).get(place)
+        # Where blocks are not in one list (or there is a single one), nothing is skipped.
+        self._layers = layers if isinstance(layers, nn.ModuleList) and len(layers) == len(encoder.sites) else []
+        self._outputs: dict = {}
+
+    def __enter__(self):
+        """The first call of the model in the context is the unperturbed one; the outputs of its layers are kept."""
+        keep = self._outputs.setdefault
+        self._hooks = [
+            layer.register_forward_hook(lambda _, __, output, i=i: (keep(i, output), None)[1])
+            for i, layer in enumerate(self._layers)
+        ]
+        return self
+
+    def __exit__(self, *error):
+        for hook in self._hooks:
+            hook.remove()
+
+    @contextlib.contextmanager
+    def skipped(self, n: int):
+        """Within it the lowest n layers give what they gave in the unperturbed call."""
+        kept = list(self._layers)
+        for i in range(n if self._layers else 0):
+            self._layers[i] = _Known(self._outputs[i])
+        try:
+            yield
+        finally:
+            for i, layer in enumerate(kept):
+                self._layers[i] = layer
+
+
+class _Known(nn.Module):
+    def __init__(self, output):
+        super().__init__()
+        self._output = output
+
+    def forward(self, *args, **kwargs):
+        return self._output
 
 
 def _pooled(outputs: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

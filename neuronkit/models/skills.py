@@ -116,19 +116,21 @@ def perturbing(
 ) -> dict:
     """{(task, trial): arguments of `prompts.perturbed`}: first no unit, then each order at each rate, in turn.
 
-    how: "noise" of standard deviation sigma, "zero", or "mean", the unit's mean over training items and prompts.
-    items: test items. Raises InputError for another `how`.
+    how: "noise" of standard deviation sigma; "relative", of sigma times the unit's own; "zero"; or "mean", the unit's
+    mean. A unit's mean and deviation are those over training items, averaged over prompts. items: test items.
+    Raises InputError for another `how`.
     """
-    if how not in ("noise", "zero", "mean"):
-        raise InputError(f'how is "{how}": use "noise", "zero" or "mean".')
+    if how not in ("noise", "relative", "zero", "mean"):
+        raise InputError(f'how is "{how}": use "noise", "relative", "zero" or "mean".')
     masks = np.concatenate(list(orders.values()))
     masks = np.concatenate([np.zeros_like(masks[:1]), masks])
-    jobs = {}
+    kind, jobs = "set" if how in ("zero", "mean") else "noise", {}
     for (task, trial), of in tuned.items():
-        mean = next(p["mean"] for key, p in probes.items() if key[:2] == (task, trial))[1:].mean(0)
-        put = {"noise": ("noise", sigma), "zero": ("set", 0.0), "mean": ("set", mean)}[how]
+        probe = next(p for key, p in probes.items() if key[:2] == (task, trial))
+        mean, std = (probe[name][1:].mean(0) for name in ("mean", "std"))
+        put = {"noise": sigma, "relative": sigma * std, "zero": 0.0, "mean": mean}[how]
         own = {"prompts": of["prompts"], "verbalisers": verbalisers[task], "texts": splits[task]["test"][0][:items]}
-        jobs[task, trial] = {**settings, **own, "masks": masks, "how": put[0], "values": put[1], "seed": seed}
+        jobs[task, trial] = {**settings, **own, "masks": masks, "how": kind, "values": put, "seed": seed}
     return jobs
 
 

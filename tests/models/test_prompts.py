@@ -1,3 +1,5 @@
+import contextlib
+
 import numpy as np
 import pytest
 import torch
@@ -288,6 +290,26 @@ def test_setting_units_to_zero_is_removing_their_output_weights(case):
     cut = prompts.classify(encoder, classes, torch.tensor(soft), TEXTS, length=10, batch=12)
     np.testing.assert_allclose(found[1], cut, atol=1e-5)
     assert np.abs(found[1] - found[0]).max() > 1e-3
+
+
+def test_layers_below_the_perturbed_ones_run_once(case, monkeypatch):
+    masks, soft = np.zeros((4, 48), dtype=bool), soft_prompts(case[0])
+    masks[0, 3] = masks[1, 24] = masks[2, 40] = True  # widths are 24 and 24
+    calls, load = [], prompts.loaded
+
+    def counted(model):
+        encoder = load(model)
+        for i, layer in enumerate(encoder.body.encoder.layer):
+            layer.register_forward_pre_hook(lambda m, _, i=i: calls.append(i))
+        return encoder
+
+    monkeypatch.setattr(prompts, "loaded", counted)
+    together = perturb(case, soft, masks, "noise", 2.0)
+    # Beside the embeddings of the phrases: unperturbed once, then layer 0 for one mask and layer 1 for three.
+    calls_of = {i: calls.count(i) - (case[1] == "sentence") for i in (0, 1)}
+    assert calls_of == {0: 2, 1: 4}
+    monkeypatch.setattr(prompts._Lower, "skipped", lambda self, n: contextlib.nullcontext())
+    np.testing.assert_allclose(together, perturb(case, soft, masks, "noise", 2.0), atol=1e-5)
 
 
 def test_noise_is_a_units_own_at_all_positions_and_the_texts_own(case):

@@ -75,10 +75,13 @@ def test_orders_and_their_curves():
     assert np.flatnonzero(orders["b"][0]).tolist() == [0, 19, 20, 21, 58, 59]
     tuned = {("a", 0): {"prompts": np.zeros((2, 3))}}
     probes = {("a", 0, ""): {"mean": np.stack([np.full(60, 9.0), np.arange(60), 2 + np.arange(60)])}}
+    probes["a", 0, ""]["std"] = probes["a", 0, ""]["mean"]
     given = (SPLITS, tuned, probes, {"a": ["x", "y"]}, orders)
     job = skills.perturbing(*given, how="mean", sigma=0.1, items=7, seed=0, model="m")["a", 0]
     assert len(job["texts"]) == 7 and job["masks"].shape == (11, 60) and not job["masks"][0].any()
     assert job["how"] == "set" and job["values"].tolist() == (1 + np.arange(60)).tolist()  # the mask does not count
+    job = skills.perturbing(*given, how="relative", sigma=0.5, items=7, seed=0, model="m")["a", 0]
+    assert job["how"] == "noise" and job["values"].tolist() == (0.5 + np.arange(60) / 2).tolist()
     with pytest.raises(InputError, match='how is "shake"'):
         skills.perturbing(*given, how="shake", sigma=0.1, items=7, seed=0)
     logits = np.zeros((11, 4, 2))
