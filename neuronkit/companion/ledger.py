@@ -185,9 +185,14 @@ def _verdict(low: float, high: float, name: str, bound) -> str:
 def with_interval(part: dict) -> str:
     """A value of a part or a row with its interval and n, in a few characters."""
     if part["n"] is None:
-        return f"{part['value']:.4g}"
-    interval = f" [{part['low']:.4g}, {part['high']:.4g}]" if part.get("low") is not None else ""
-    return f"{part['value']:.4g}{interval}, n = {part['n']}"
+        return _short(part["value"])
+    interval = f" [{_short(part['low'])}, {_short(part['high'])}]" if part.get("low") is not None else ""
+    return f"{_short(part['value'])}{interval}, n = {part['n']}"
+
+
+def _short(value: float) -> str:
+    """Four digits; what is left of a zero after rounding is 0."""
+    return f"{0 if abs(value) < 1e-12 else value:.4g}"
 
 
 def asked_of(asked: list) -> str:
