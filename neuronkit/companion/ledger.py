@@ -81,7 +81,8 @@ def judge(
     ]
     if len(asked) != 1:
         raise InputError(f"claim {claim_id} needs one of above=, below=, within=; it was given {len(asked)}.")
-    value, low, high = (float(v) for v in (value, low, high))
+    # What is left of a zero after rounding is a zero: it must not straddle the bound.
+    value, low, high = (0.0 if abs(v) < 1e-12 else float(v) for v in (value, low, high))
     if n is None:
         low = high = value
     few = n in (1, 2)
