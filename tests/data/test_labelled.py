@@ -28,6 +28,9 @@ def test_a_packaged_model_is_a_folder_that_transformers_reads():
     folder = weights.named("minilm-l6")
     assert sorted(p.name for p in folder.iterdir() if p.name != "checksums.json") == sorted(weights.KEPT)
     assert weights.named("some/hub-id") == "some/hub-id"
+    assert weights.named(str(folder)) == folder
+    with pytest.raises(InputError, match="/nowhere is not a folder"):
+        weights.named("/nowhere")
     with pytest.raises(InputError, match="is a model, not a data set"):
         data.load("minilm-l6")
 
