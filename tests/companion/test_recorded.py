@@ -25,7 +25,8 @@ def run(smoke, tmp_path, monkeypatch):
 def test_a_record_has_ledger_provenance_and_csv_and_no_more(run, tmp_path):
     assert recorded.notebook(NAME) is None and recorded.section(NAME) == ""
     assert recorded.verdict("p1.h2_l2", NAME) is None
-    papers = ["1_modularity", "2_sparsity"]
+    papers = sorted({name.split("/")[0] for name in run.notebooks})
+    assert "1_modularity" in papers
     assert recorded.record(run) == [tmp_path / "smoke" / paper for paper in papers]
     files = {file.name for file in (tmp_path / "smoke" / "1_modularity").iterdir()}
     exhibits = {f"{i}.csv" for i, e in ledger.book("exhibits").items() if e["paper"] == 1}
