@@ -51,7 +51,7 @@ def exhibit(exhibit_id: str, shown, data=None) -> None:
     if cell and exhibit_id in _ledger["exhibits"]:
         raise InputError(f"exhibit {exhibit_id} is made twice in this notebook: make it once.")
     table = shown if data is None else data
-    files = {f"{exhibit_id}.csv": table.to_csv(index=False).encode()} if hasattr(table, "to_csv") else {}
+    files = {f"{exhibit_id}.csv": _csv(table).encode()} if hasattr(table, "to_csv") else {}
     if hasattr(shown, "savefig"):
         files |= {f"{exhibit_id}.{form}": _image(shown, form) for form in ("png", "svg")}
         _show_image(shown, files[f"{exhibit_id}.png"])
@@ -156,7 +156,7 @@ def show_table(table, *, anchor: str = "", keep: str = "") -> None:
     if keep and cell:
         name = f"table-{len(_ledger['tables']) + 1}.csv"
         _ledger["tables"][keep] = name
-        (Path(cell) / name).write_text(table.to_csv(index=False))
+        (Path(cell) / name).write_text(_csv(table), encoding="utf-8")
         _write()
 
 
@@ -223,3 +223,8 @@ def _write() -> None:
     cell = os.environ.get("NEURONKIT_CELL")
     if cell:
         (Path(cell) / "ledger.json").write_text(json.dumps(_ledger, indent=1))
+
+
+def _csv(table) -> str:
+    """Six digits: more than any number here is known to, and files that a repository can hold."""
+    return table.to_csv(index=False, float_format="%.6g")

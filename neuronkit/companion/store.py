@@ -149,6 +149,9 @@ def _call(function, arguments: dict) -> tuple[str, dict, dict]:
         raise InputError(f"{getattr(function, '__name__', function)} can't be called so: {error}.") from error
     bound.apply_defaults()
     arguments = {name: value for name, value in bound.arguments.items() if name not in AMBIENT}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            arguments |= arguments.pop(name)
     return *keys.of_call(function, arguments), arguments
 
 

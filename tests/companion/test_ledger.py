@@ -121,7 +121,7 @@ def test_the_same_figure_gives_the_same_files(cell):
 
 def test_a_table_is_kept_as_csv_and_shown_so_that_it_can_scroll(cell, capsys):
     ledger.exhibit("p1.table1", pd.DataFrame({"a": [0.123456789]}))
-    assert (cell / "p1.table1.csv").read_text() == "a\n0.123456789\n"
+    assert (cell / "p1.table1.csv").read_text() == "a\n0.123457\n"
     with pytest.raises(InputError, match="unknown exhibit"):
         ledger.exhibit("p1.table9", pd.DataFrame())
 

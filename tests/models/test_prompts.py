@@ -8,7 +8,7 @@ from tokenizers import ByteLevelBPETokenizer
 
 from neuronkit import InputError
 from neuronkit.metrics import predictivity
-from neuronkit.models import prompts
+from neuronkit.models import encoders, fitting, prompts
 
 GOOD = [f"a good film about {x}" for x in ("dogs", "cats", "war", "love", "the sea", "a very long road home")]
 BAD = [f"a bad film about {x}" for x in ("dogs", "cats", "war", "love", "the sea", "a very long road home")]
@@ -70,7 +70,7 @@ def case(request):
 
 
 def soft_prompts(folder, n=3, seed=0):
-    return prompts.random_prompts(prompts.loaded(folder), n, seed).numpy() * 10
+    return prompts.random_prompts(encoders.loaded(folder), n, seed).numpy() * 10
 
 
 def settings(folder, readout, verbalisers, **more):
@@ -97,11 +97,11 @@ def settings(folder, readout, verbalisers, **more):
 def test_a_prompt_is_as_if_it_were_written(case):
     """Prompts that are word embeddings give what the model gives for these words, padding or not."""
     folder, readout, verbalisers = case
-    encoder = prompts.loaded(folder)
-    classes = prompts.read_with(encoder, readout, verbalisers)
+    encoder = encoders.loaded(folder)
+    classes = encoders.read_with(encoder, readout, verbalisers)
     hard = prompts.hard_prompts(encoder, "a film", 3)
-    ids, _ = prompts.encoded(encoder, TEXTS, prompts=3, length=12)
-    together = prompts.classify(encoder, classes, hard, TEXTS, length=12, batch=5)
+    ids, _ = encoders.encoded(encoder, TEXTS, prompts=3, length=12)
+    together = encoders.classify(encoder, classes, hard, TEXTS, length=12, batch=5)
     words = encoder.tokenizer("a film", add_special_tokens=False)["input_ids"]
     front = [encoder.tokenizer.mask_token_id, *(words * 3)[:3]]
     for text, found in zip(ids, together, strict=True):
@@ -116,43 +116,43 @@ def test_a_prompt_is_as_if_it_were_written(case):
 
 
 def test_the_masked_head_is_the_models_own(roberta):
-    encoder = prompts.loaded(roberta)
+    encoder = encoders.loaded(roberta)
     whole = transformers.AutoModelForMaskedLM.from_pretrained(roberta).eval()
-    given = prompts.inputs(encoder, torch.tensor(soft_prompts(roberta)), [[0, 8, 9, 2], [0, 8, 2]])
-    classes = prompts.Classes(ids=torch.tensor([7, 11]))
+    given = encoders.inputs(encoder, torch.tensor(soft_prompts(roberta)), [[0, 8, 9, 2], [0, 8, 2]])
+    classes = encoders.Classes(ids=torch.tensor([7, 11]))
     with torch.no_grad():
         expected = whole(**given).logits[:, 0][:, [7, 11]]
-        np.testing.assert_allclose(prompts.logits(encoder, classes, given), expected, atol=1e-5)
+        np.testing.assert_allclose(encoders.logits(encoder, classes, given), expected, atol=1e-5)
 
 
 def test_a_word_is_read_by_the_embeddings_where_there_is_no_head(bert):
-    encoder = prompts.loaded(bert)
-    classes = prompts.read_with(encoder, "mask", ["bad", "good"])
-    given = prompts.inputs(encoder, torch.tensor(soft_prompts(bert)), [[2, 8, 3]])
+    encoder = encoders.loaded(bert)
+    classes = encoders.read_with(encoder, "mask", ["bad", "good"])
+    given = encoders.inputs(encoder, torch.tensor(soft_prompts(bert)), [[2, 8, 3]])
     with torch.no_grad():
         at_mask = encoder.body(**given).last_hidden_state[:, 0]
         expected = 10 * at_mask @ encoder.words[classes.ids].T
-        np.testing.assert_allclose(prompts.logits(encoder, classes, given), expected, atol=1e-5)
+        np.testing.assert_allclose(encoders.logits(encoder, classes, given), expected, atol=1e-5)
 
 
 def test_only_the_prompts_train_and_the_best_are_kept(case):
-    before = {n: p.clone() for n, p in prompts.loaded(case[0]).body.named_parameters()}
+    before = {n: p.clone() for n, p in encoders.loaded(case[0]).body.named_parameters()}
     found = prompts.tune(**settings(*case, steps=40, rate=0.3))
-    assert all(torch.equal(p, before[n]) for n, p in prompts.loaded(case[0]).body.named_parameters())
+    assert all(torch.equal(p, before[n]) for n, p in encoders.loaded(case[0]).body.named_parameters())
     assert found["loss"][-8:].mean() < found["loss"][:8].mean()
-    encoder = prompts.loaded(case[0])
-    classes = prompts.read_with(encoder, *case[1:])
-    logits = prompts.classify(encoder, classes, torch.tensor(found["prompts"]), TEXTS, length=10, batch=8)
+    encoder = encoders.loaded(case[0])
+    classes = encoders.read_with(encoder, *case[1:])
+    logits = encoders.classify(encoder, classes, torch.tensor(found["prompts"]), TEXTS, length=10, batch=8)
     assert (logits.argmax(1) == LABELS).mean() == pytest.approx(found["accuracy"].max())
     assert found["evaluated"][-1] == len(found["loss"]) and found["cut"] == 2  # of 11 tokens
 
 
 def test_the_gradient_is_that_of_finite_differences(bert):
-    encoder = prompts.loaded(bert)
+    encoder = encoders.loaded(bert)
     encoder.body.double()
-    classes = prompts.read_with(encoder, "sentence", ["bad", "good"])
+    classes = encoders.read_with(encoder, "sentence", ["bad", "good"])
     soft = torch.tensor(soft_prompts(bert, 2), dtype=torch.float64, requires_grad=True)
-    loss = lambda p: prompts.logits(encoder, classes, prompts.inputs(encoder, p, [[2, 8, 3], [2, 9, 9, 3]])).sum()  # noqa: E731
+    loss = lambda p: encoders.logits(encoder, classes, encoders.inputs(encoder, p, [[2, 8, 3], [2, 9, 9, 3]])).sum()  # noqa: E731
     assert torch.autograd.gradcheck(loss, [soft], atol=1e-6)
 
 
@@ -176,7 +176,7 @@ def test_training_stops_without_a_gain_and_ties_keep_the_later(bert, monkeypatch
         found[np.arange(10), [0] * right + [1] * (10 - right)] = 1
         return found
 
-    monkeypatch.setattr(prompts, "classify", classify)
+    monkeypatch.setattr(fitting, "classify", classify)
     more = {"dev_texts": TEXTS[:10], "dev_labels": np.zeros(10, int), "steps": 100, "evaluate_every": 1, "patience": 3}
     found = prompts.tune(**settings(bert, *READ["bert"], **more))
     assert found["accuracy"].tolist() == [0.2, 0.8, 0.8, 0.1, 0.1, 0.1][: len(found["accuracy"])]
@@ -186,7 +186,7 @@ def test_training_stops_without_a_gain_and_ties_keep_the_later(bert, monkeypatch
 
 def test_a_killed_tuning_goes_on_where_it_was(bert, tmp_path, monkeypatch):
     whole = prompts.tune(**settings(bert, *READ["bert"], steps=12))
-    monkeypatch.setattr(prompts, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(fitting, "CHECKPOINT_SECONDS", 0.0)
 
     def until_7(steps, what):
         for step in steps:
@@ -207,17 +207,17 @@ def test_a_killed_tuning_goes_on_where_it_was(bert, tmp_path, monkeypatch):
 
 def by_hand(folder, soft, texts):
     """Activations at the prompts, their mean and maximum over the text's own tokens, one text at a time."""
-    encoder = prompts.loaded(folder)
+    encoder = encoders.loaded(folder)
     found = []
     for text in texts:
-        ids, _ = prompts.encoded(encoder, [text], prompts=len(soft), length=10)
+        ids, _ = encoders.encoded(encoder, [text], prompts=len(soft), length=10)
         layers = []
         hooks = [
             layer.intermediate.register_forward_hook(lambda m, i, o, layers=layers: layers.append(o[0]))
             for layer in encoder.body.encoder.layer
         ]
         with torch.no_grad():
-            encoder.body(**prompts.inputs(encoder, torch.tensor(soft), ids))
+            encoder.body(**encoders.inputs(encoder, torch.tensor(soft), ids))
         for hook in hooks:
             hook.remove()
         h = torch.cat(layers, -1)
@@ -280,14 +280,14 @@ def test_setting_units_to_zero_is_removing_their_output_weights(case):
     folder, readout, verbalisers = case
     soft, mask = soft_prompts(folder), np.random.default_rng(0).random(48) < 0.5
     found = perturb(case, soft, [np.zeros(48, bool), mask], "set", 0.0)
-    encoder = prompts.loaded(folder)
-    classes = prompts.read_with(encoder, readout, verbalisers)
+    encoder = encoders.loaded(folder)
+    classes = encoders.read_with(encoder, readout, verbalisers)
     np.testing.assert_allclose(
-        found[0], prompts.classify(encoder, classes, torch.tensor(soft), TEXTS, length=10, batch=12), atol=1e-5
+        found[0], encoders.classify(encoder, classes, torch.tensor(soft), TEXTS, length=10, batch=12), atol=1e-5
     )
     for layer, gone in zip(encoder.body.encoder.layer, np.split(mask, 2), strict=True):
         layer.output.dense.weight[:, torch.tensor(gone)] = 0
-    cut = prompts.classify(encoder, classes, torch.tensor(soft), TEXTS, length=10, batch=12)
+    cut = encoders.classify(encoder, classes, torch.tensor(soft), TEXTS, length=10, batch=12)
     np.testing.assert_allclose(found[1], cut, atol=1e-5)
     assert np.abs(found[1] - found[0]).max() > 1e-3
 
@@ -295,7 +295,7 @@ def test_setting_units_to_zero_is_removing_their_output_weights(case):
 def test_layers_below_the_perturbed_ones_run_once(case, monkeypatch):
     masks, soft = np.zeros((4, 48), dtype=bool), soft_prompts(case[0])
     masks[0, 3] = masks[1, 24] = masks[2, 40] = True  # widths are 24 and 24
-    calls, load = [], prompts.loaded
+    calls, load = [], encoders.loaded
 
     def counted(model):
         encoder = load(model)
@@ -336,9 +336,9 @@ def test_attribution_is_the_change_of_the_logit_where_it_is_linear(bert):
     score = prompts.attribution(
         bert, prompts=soft, readout=readout, verbalisers=verbalisers, texts=text, labels=[0], mean=mean, length=10
     )["score"]
-    encoder = prompts.loaded(bert)
-    classes = prompts.read_with(encoder, readout, verbalisers)
-    ids, _ = prompts.encoded(encoder, text, prompts=3, length=10)
+    encoder = encoders.loaded(bert)
+    classes = encoders.read_with(encoder, readout, verbalisers)
+    ids, _ = encoders.encoded(encoder, text, prompts=3, length=10)
 
     def log_p(shift):
         def edit(site, h):
@@ -348,8 +348,8 @@ def test_attribution_is_the_change_of_the_logit_where_it_is_linear(bert):
             return h
 
         with torch.no_grad(), prompts.intervene(encoder.body, edit):
-            given = prompts.inputs(encoder, torch.tensor(soft), ids)
-            return float(torch.log_softmax(prompts.logits(encoder, classes, given), -1)[0, 0])
+            given = encoders.inputs(encoder, torch.tensor(soft), ids)
+            return float(torch.log_softmax(encoders.logits(encoder, classes, given), -1)[0, 0])
 
     slope = (log_p(step) - log_p(-step)) / 2
     assert score[unit] == pytest.approx(abs(slope), rel=0.02)
@@ -357,37 +357,37 @@ def test_attribution_is_the_change_of_the_logit_where_it_is_linear(bert):
 
 
 def test_a_random_model_is_the_same_for_one_seed(bert):
-    a, b, c = (prompts.loaded(bert, random=seed) for seed in (1, 1, 2))
+    a, b, c = (encoders.loaded(bert, random=seed) for seed in (1, 1, 2))
     assert torch.equal(a.words, b.words) and not torch.equal(a.words, c.words)
 
 
 def test_batches_hold_each_item_once_a_pass():
     lengths = np.random.default_rng(0).integers(3, 30, 103)
-    rows = np.concatenate([prompts.training_batch(lengths, i, 10, 0) for i in range(10)])
+    rows = np.concatenate([fitting.training_batch(lengths, i, 10, 0) for i in range(10)])
     assert len(set(rows.tolist())) == 100
-    spread = [np.ptp(lengths[prompts.training_batch(lengths, i, 10, 0)]) for i in range(10)]
+    spread = [np.ptp(lengths[fitting.training_batch(lengths, i, 10, 0)]) for i in range(10)]
     assert np.mean(spread) < 6
-    again = prompts.training_batch(lengths, 17, 10, 0)
-    assert np.array_equal(again, prompts.training_batch(lengths, 17, 10, 0))
-    assert sorted(np.concatenate(prompts.by_length(lengths, 10)).tolist()) == list(range(103))
+    again = fitting.training_batch(lengths, 17, 10, 0)
+    assert np.array_equal(again, fitting.training_batch(lengths, 17, 10, 0))
+    assert sorted(np.concatenate(encoders.by_length(lengths, 10)).tolist()) == list(range(103))
 
 
 def test_texts_that_are_too_long_are_cut_and_counted(bert):
-    encoder = prompts.loaded(bert)
-    ids, cut = prompts.encoded(encoder, [TEXTS[0], TEXTS[-1]], prompts=3, length=7)
+    encoder = encoders.loaded(bert)
+    ids, cut = encoders.encoded(encoder, [TEXTS[0], TEXTS[-1]], prompts=3, length=7)
     assert cut == 1 and [len(row) for row in ids] == [7, 7] and ids[1][-1] == encoder.tokenizer.sep_token_id
     with pytest.raises(InputError, match="from 3 to 28 tokens"):
-        prompts.encoded(encoder, TEXTS, prompts=3, length=29)
+        encoders.encoded(encoder, TEXTS, prompts=3, length=29)
     with pytest.raises(InputError, match="no texts"):
-        prompts.encoded(encoder, [], prompts=3, length=9)
+        encoders.encoded(encoder, [], prompts=3, length=9)
 
 
 def test_positions_of_roberta_start_behind_its_padding(roberta):
-    encoder = prompts.loaded(roberta)
+    encoder = encoders.loaded(roberta)
     assert encoder.positions == 38
-    ids, _ = prompts.encoded(encoder, ["a good film " * 30], prompts=3, length=34)
+    ids, _ = encoders.encoded(encoder, ["a good film " * 30], prompts=3, length=34)
     with torch.no_grad():
-        encoder.body(**prompts.inputs(encoder, torch.tensor(soft_prompts(roberta)), ids))
+        encoder.body(**encoders.inputs(encoder, torch.tensor(soft_prompts(roberta)), ids))
 
 
 @pytest.mark.parametrize(
@@ -413,7 +413,7 @@ def test_mistakes_in_training_are_named(bert, changed, sentence):
 
 def test_one_class_is_no_classifier(bert):
     with pytest.raises(InputError, match="there is 1 class"):
-        prompts.read_with(prompts.loaded(bert), "sentence", ["bad"])
+        encoders.read_with(encoders.loaded(bert), "sentence", ["bad"])
 
 
 def test_mistakes_in_perturbing_are_named(bert):
@@ -436,6 +436,6 @@ def test_a_decoder_and_a_model_that_is_not_there_are_refused(tmp_path):
     tokenizer = transformers.GPT2Tokenizer(str(tmp_path / "vocab.json"), str(tmp_path / "merges.txt"))
     save(tmp_path, transformers.GPT2LMHeadModel(config), tokenizer)
     with pytest.raises(InputError, match="no encoder with a mask token"):
-        prompts.loaded(tmp_path)
+        encoders.loaded(tmp_path)
     with pytest.raises(InputError, match="could not be had"):
-        prompts.loaded(tmp_path / "none")
+        encoders.loaded(tmp_path / "none")
